@@ -7,6 +7,7 @@ use agewell_store::device::Disk;
 use rustix::io::Errno;
 
 use crate::blocks::{Blocks, NumberMap, NumberSet};
+use crate::files_ahead::FilesAhead;
 use crate::format::{SUPERBLOCK, Superblock, SystemKind, offset_of, system_key};
 use crate::seeded::{SeededFault, is_seeded};
 use crate::{FsError, files, journal, tree};
@@ -40,6 +41,7 @@ pub(crate) struct Core<D> {
     pub(crate) left: Vec<u64>,
     /// Files with blocks beyond their ends, which are to be freed before these can grow again.
     pub(crate) shrinking: NumberSet<u64>,
+    pub(crate) files_ahead: FilesAhead,
     /// Nothing is done any more.
     pub(crate) is_shut: bool,
 }
@@ -73,6 +75,7 @@ impl<D: Disk> Core<D> {
             orphans: NumberSet::default(),
             left: Vec::new(),
             shrinking: NumberSet::default(),
+            files_ahead: FilesAhead::default(),
             is_shut: false,
         };
         let (first, last) =

@@ -16,6 +16,7 @@ mod error;
 mod extents;
 mod file_system;
 mod files;
+mod files_ahead;
 mod format;
 mod inodes;
 mod journal;

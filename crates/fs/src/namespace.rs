@@ -110,7 +110,12 @@ pub(crate) fn lookup<D: Disk>(
             if name.len() > crate::NAME_BYTES_MAX {
                 return Err(Errno::NAMETOOLONG.into());
             }
-            directory::find(core, parent, name)?.ok_or(FsError::Errno(Errno::NOENT))?.inode
+            let found = directory::find(core, parent, name)?;
+            let found = found.ok_or(FsError::Errno(Errno::NOENT))?;
+            if core.blocks.store().may_have_arm() {
+                core.files_ahead.looked_up(found.inode, parent, found.entry);
+            }
+            found.inode
         }
     };
     let inode = inodes::get(core, number)?;

@@ -66,6 +66,28 @@ fn descend<D: Disk>(blocks: &mut Blocks<D>, key: Key, way: &mut Way) -> Result<u
     find_leaf(blocks, key, |number, at| way.push((number, at)))
 }
 
+/// The leaf in which `key` is if it is anywhere, which is not read for that; nothing if one of the nodes above it is not
+/// in memory.
+pub(crate) fn leaf_in_memory_above<D: Disk>(
+    blocks: &mut Blocks<D>,
+    key: Key,
+) -> Result<Option<u32>, FsError> {
+    let (mut number, mut above) = (ROOT, u8::MAX);
+    loop {
+        let Some(bytes) = blocks.bytes_in_memory(number)? else { return Ok(None) };
+        let node = Node(&bytes);
+        if node.level() >= above {
+            return Ok(None);
+        }
+        above = node.level();
+        match above {
+            0 => return Ok(Some(number)),
+            1 => return Ok(Some(node.child(node.search_child(key)))),
+            _ => number = node.child(node.search_child(key)),
+        }
+    }
+}
+
 /// What `read` makes of the value of `key`; none if there is no such item.
 pub(crate) fn get<D: Disk, R>(
     blocks: &mut Blocks<D>,

@@ -60,6 +60,18 @@ impl<D: Disk> Blocks<D> {
         }
     }
 
+    /// Reads those of `nodes` that are not in memory, together.
+    pub(crate) fn read_nodes_ahead(&mut self, nodes: &[u32]) {
+        let is_here = |node: u32| self.has_node(node) || self.journal.node(node).is_some();
+        let absent = nodes.iter().copied();
+        let absent: Vec<u32> =
+            absent.filter(|node| !is_here(*node) && self.is_used(*node)).collect();
+        self.store.read_ahead(&absent, &[], 0);
+        for node in absent {
+            self.keep_foreseen(node);
+        }
+    }
+
     /// Those of the children of `node` that are not in memory.
     fn absent_children(&self, node: Node<'_>, range: Range<usize>) -> Vec<u32> {
         let children = range.map(|at| node.child(at));

@@ -5,7 +5,7 @@ use agewell_store::device::Disk;
 use crate::core::Core;
 use crate::format::{Extent, ExtentState, Kind, key};
 use crate::observed::CallRead;
-use crate::{FsError, extents, inodes, tree};
+use crate::{FsError, extents, files_ahead, inodes, tree};
 
 /// What ends within a block is read with it and copied, if it is no longer than this; chosen by us: that takes
 /// less time than a request.
@@ -18,6 +18,10 @@ pub(crate) fn read<D: Disk>(
     offset: u64,
     into: &mut [u8],
 ) -> Result<usize, FsError> {
+    if offset == 0 {
+        // What cannot be read is left to who asks for it.
+        let _ = files_ahead::before_reading(core, number);
+    }
     let inode = inodes::file(core, number)?;
     let length = inode.size.saturating_sub(offset).min(into.len() as u64) as usize;
     let into = &mut into[..length];

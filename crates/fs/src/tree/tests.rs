@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use agewell_core::{RandomStreams, uniform_below};
 use agewell_store::device::MemoryDisk;
 use agewell_store::{FormatOptions, OpenOptions, Store};
 use proptest::prelude::*;
@@ -40,6 +41,29 @@ fn check(blocks: &mut Blocks<MemoryDisk>, number: u32, from: Key, to: Option<Key
         check(blocks, child, node.key(at), keys.get(at + 1).copied().or(to))
     });
     1 + children.sum::<usize>()
+}
+
+/// Of nodes that are each split by itself ln 2 is used (Yao 1978), and less where few items go into one.
+#[test]
+fn what_comes_in_no_order_fills_nodes_well() {
+    let mut blocks = empty();
+    blocks.begin();
+    let items = 4096;
+    let value = [7; 40];
+    let mut random = RandomStreams::new(5).stream("keys");
+    let mut order: Vec<(u64, u128)> =
+        (0..items).map(|key| (uniform_below(&mut random, u64::MAX), key)).collect();
+    order.sort_unstable();
+    for (at, (_, key)) in order.into_iter().enumerate() {
+        set(&mut blocks, key, &value).unwrap();
+        if at.is_multiple_of(16) {
+            blocks.commit().unwrap();
+            blocks.begin();
+        }
+    }
+    let nodes = check(&mut blocks, ROOT, 0, None);
+    let fullest = items as usize * (SLOT_BYTES + value.len()) / (1024 - 16);
+    assert!(nodes * 2 < fullest * 3, "{nodes} nodes, {fullest} would have room for it");
 }
 
 proptest! {

@@ -1,5 +1,6 @@
 //! File systems on modelled devices, whose clock says what the device takes.
 
+mod files;
 mod leaves;
 mod regrouping;
 
