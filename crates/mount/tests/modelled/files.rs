@@ -30,6 +30,7 @@ fn in_turn(device: &str) -> (Arc<ModelledDisk>, Fs, u64) {
             made.unwrap().inode
         })
         .collect();
+    let between = vec![1; 1 << 18];
     for number in 0..FILES {
         for directory in &directories {
             let made = file_system.make_file(
@@ -42,9 +43,7 @@ fn in_turn(device: &str) -> (Arc<ModelledDisk>, Fs, u64) {
             file_system.write(made.unwrap().inode, 0, &data, false, NOW).unwrap();
         }
         // What lies between is read with them where it is little.
-        file_system
-            .write(made_between(&file_system), number << 18, &[1; 1 << 18], false, NOW)
-            .unwrap();
+        file_system.write(made_between(&file_system), number << 18, &between, false, NOW).unwrap();
         file_system.sync().unwrap();
     }
     drop(file_system);
@@ -86,9 +85,6 @@ fn files_that_are_read_in_the_order_of_their_names_are_read_together() {
         let (disk, file_system, directory) = in_turn("seagate-st2000dm006");
         read(&disk, &file_system, directory, &order)
     });
-    println!(
-        "in the order of names {by_name:?} ns, bytes and requests, far from one another {apart:?}"
-    );
     assert!(by_name.0 * 3 < apart.0 * 2, "{by_name:?}, {apart:?}");
     // Hardly anything is read in vain.
     assert!(by_name.1 < apart.1 + apart.1 / 4, "{by_name:?}, {apart:?}");
