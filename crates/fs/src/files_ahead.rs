@@ -32,6 +32,9 @@ const NEAR_MIN: u32 = 3;
 /// Entries before that of a file from which on files are read with it; chosen by us: half of what is read.
 const BEFORE_ENTRIES: u64 = 16;
 
+/// Entries among which the files are that are read with one; chosen by us: others may be directories, or be read already.
+const SPAN_ENTRIES: u64 = 2 * NEAR_ENTRIES;
+
 /// Ranges of entries that are remembered as read ahead; chosen by us: their blocks are in memory together.
 const RANGES: usize = 8;
 
@@ -44,9 +47,9 @@ const AHEAD_MAX: usize = 32;
 const FILE_BLOCKS_MAX: u64 = 8;
 const BLOCKS_MAX: usize = 256;
 
-/// Files of a directory that were read ahead and are not in memory any more when they are read, after which no more are;
-/// chosen by us.
-const LOST_MAX: u32 = 8;
+/// Times that what was read ahead of a directory was not in memory any more, at most: each time twice as many files
+/// are to be read near one another before others are read ahead again; chosen by us.
+const LOST_MAX: u32 = 6;
 
 /// What was read of a directory.
 #[derive(Debug, Clone, Default)]
@@ -104,15 +107,18 @@ pub(crate) fn before_reading<D: Disk>(core: &mut Core<D>, inode: u64) -> Result<
         return Ok(());
     }
     row.near = if before.abs_diff(entry) <= NEAR_ENTRIES { row.near + 1 } else { 0 };
-    if row.ahead.iter().any(|range| range.contains(&entry)) {
+    if let Some(at) = row.ahead.iter().position(|range| range.contains(&entry)) {
         let blocks = blocks_of(core, inode)?;
         let store = core.blocks.store();
-        if blocks.iter().any(|block| !store.is_read_ahead(*block, 1))
-            && let Some(row) = core.files_ahead.row(directory, entry)
-        {
-            row.lost += 1;
+        let is_lost = blocks.iter().any(|block| !store.is_read_ahead(*block, 1));
+        let Some(row) = core.files_ahead.row(directory, entry) else { return Ok(()) };
+        if is_lost {
+            (row.ahead[at], row.near) = (0..0, 0);
+            row.lost = (row.lost + 1).min(LOST_MAX);
+        } else {
+            row.lost = row.lost.saturating_sub(1);
         }
-    } else if row.near >= NEAR_MIN && row.lost < LOST_MAX {
+    } else if row.near >= NEAR_MIN << row.lost {
         let from = entry.saturating_sub(BEFORE_ENTRIES);
         let before = row.ahead.clone();
         let end = read_ahead(core, directory, from, &before)?;
@@ -135,6 +141,9 @@ fn read_ahead<D: Disk>(
     let mut found = Vec::with_capacity(AHEAD_MAX);
     let mut end = from;
     directory::each(core, directory, from, |entry, inode, file_type, _| {
+        if entry >= from + SPAN_ENTRIES {
+            return false;
+        }
         end = entry + 1;
         let is_new = !before.iter().any(|range| range.contains(&entry));
         found.extend((is_new && file_type == FileType::RegularFile).then_some(inode));

@@ -81,10 +81,12 @@ fn orders() -> [Vec<u64>; 2] {
 
 #[test]
 fn files_that_are_read_in_the_order_of_their_names_are_read_together() {
-    let [by_name, apart] = orders().map(|order| {
+    let [(by_name, again), (apart, _)] = orders().map(|order| {
         let (disk, file_system, directory) = in_turn("seagate-st2000dm006");
-        read(&disk, &file_system, directory, &order)
+        // What was read ahead is in memory once.
+        [(); 2].map(|()| read(&disk, &file_system, directory, &order)).into()
     });
+    assert!(again.0 * 3 < apart.0 * 2, "{again:?}, {apart:?}");
     assert!(by_name.0 * 3 < apart.0 * 2, "{by_name:?}, {apart:?}");
     // Hardly anything is read in vain.
     assert!(by_name.1 < apart.1 + apart.1 / 4, "{by_name:?}, {apart:?}");
