@@ -55,8 +55,10 @@ const LOST_MAX: u32 = 6;
 #[derive(Debug, Clone, Default)]
 struct Row {
     directory: u64,
-    /// The entry of the last file, and how many before it were near one another.
+    /// The entry of the last file, and where it lies, bytes; how many before it were near one another in the directory,
+    /// and not on the device.
     entry: u64,
+    place: Option<u64>,
     near: u32,
     /// Entries whose files were read ahead.
     ahead: [Range<u64>; RANGES],
@@ -106,12 +108,22 @@ pub(crate) fn before_reading<D: Disk>(core: &mut Core<D>, inode: u64) -> Result<
     if before == entry {
         return Ok(());
     }
-    row.near = if before.abs_diff(entry) <= NEAR_ENTRIES { row.near + 1 } else { 0 };
+    let blocks = blocks_of(core, inode)?;
+    let store = core.blocks.store();
+    let place = store.places_of(blocks.iter().copied().take(1)).pop().flatten();
+    let beside_bytes = (u64::from(store.longest_gap()) + FILE_BLOCKS_MAX) * core.block_bytes();
+    let is_lost = blocks.iter().any(|block| !store.is_read_ahead(*block, 1));
+    let Some(row) = core.files_ahead.row(directory, entry) else { return Ok(()) };
+    // What lies right behind the last one is read with it, or hardly later.
+    let is_beside = |last: u64, place: u64| (last..=last + beside_bytes).contains(&place);
+    row.near = match (row.place, place) {
+        _ if before.abs_diff(entry) > NEAR_ENTRIES => 0,
+        (Some(last), Some(place)) if is_beside(last, place) => 0,
+        (_, Some(_)) => row.near + 1,
+        (_, None) => row.near,
+    };
+    row.place = place.or(row.place);
     if let Some(at) = row.ahead.iter().position(|range| range.contains(&entry)) {
-        let blocks = blocks_of(core, inode)?;
-        let store = core.blocks.store();
-        let is_lost = blocks.iter().any(|block| !store.is_read_ahead(*block, 1));
-        let Some(row) = core.files_ahead.row(directory, entry) else { return Ok(()) };
         if is_lost {
             (row.ahead[at], row.near) = (0..0, 0);
             row.lost = (row.lost + 1).min(LOST_MAX);
