@@ -444,10 +444,14 @@ impl<D: Disk> Blocks<D> {
         node.map(|node| Arc::clone(&node.bytes))
     }
 
+    /// Whether nothing has to be read for the node `number`.
+    fn is_in_memory(&self, number: u32) -> bool {
+        self.has_node(number) || self.journal.node(number).is_some()
+    }
+
     /// The node `number`, if nothing has to be read for it.
     pub(crate) fn bytes_in_memory(&mut self, number: u32) -> Result<Option<Arc<[u8]>>, FsError> {
-        let is_here = self.has_node(number) || self.journal.node(number).is_some();
-        if is_here { self.node(number).cloned().map(Some) } else { Ok(None) }
+        if self.is_in_memory(number) { self.node(number).cloned().map(Some) } else { Ok(None) }
     }
 
     /// Keeps how `number` is before the operation changes it.

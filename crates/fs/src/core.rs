@@ -41,6 +41,7 @@ pub(crate) struct Core<D> {
     pub(crate) left: Vec<u64>,
     /// Files with blocks beyond their ends, which are to be freed before these can grow again.
     pub(crate) shrinking: NumberSet<u64>,
+    /// Small files that are read one after another.
     pub(crate) files_ahead: FilesAhead,
     /// Nothing is done any more.
     pub(crate) is_shut: bool,

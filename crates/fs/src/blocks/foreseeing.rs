@@ -62,10 +62,7 @@ impl<D: Disk> Blocks<D> {
 
     /// Reads those of `nodes` that are not in memory, together.
     pub(crate) fn read_nodes_ahead(&mut self, nodes: &[u32]) {
-        let is_here = |node: u32| self.has_node(node) || self.journal.node(node).is_some();
-        let absent = nodes.iter().copied();
-        let absent: Vec<u32> =
-            absent.filter(|node| !is_here(*node) && self.is_used(*node)).collect();
+        let absent = self.absent(nodes.iter().copied());
         self.store.read_ahead(&absent, &[], 0);
         for node in absent {
             self.keep_foreseen(node);
@@ -74,9 +71,12 @@ impl<D: Disk> Blocks<D> {
 
     /// Those of the children of `node` that are not in memory.
     fn absent_children(&self, node: Node<'_>, range: Range<usize>) -> Vec<u32> {
-        let children = range.map(|at| node.child(at));
-        let is_here = |child: u32| self.has_node(child) || self.journal.node(child).is_some();
-        children.filter(|child| !is_here(*child) && self.is_used(*child)).collect()
+        self.absent(range.map(|at| node.child(at)))
+    }
+
+    /// Those of `nodes` that are not in memory.
+    fn absent(&self, nodes: impl Iterator<Item = u32>) -> Vec<u32> {
+        nodes.filter(|node| !self.is_in_memory(*node) && self.is_used(*node)).collect()
     }
 
     /// Keeps a node that was read ahead with the others, of which there is more room than for what was read ahead.
