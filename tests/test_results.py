@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 import shutil
 import signal
@@ -171,9 +172,11 @@ def test_damage_of_any_kind_is_a_row(swept: Path) -> None:
     assert api.results(swept).runs["status"].to_pylist() == ["done"] * RUNS_OF_A_SWEEP
 
 
+OF_DAYS = "SELECT count(*) FROM range(1000000000) a, range(1000000) b WHERE a.range % 7 = b.range"
+"""A query; how soon it ends is no matter of a test, but it is not after days."""
+
+
 def test_a_query_ends_when_it_is_interrupted(swept: Path) -> None:
-    """One that would take days; how soon is no matter of a test, but it is not after days."""
-    query = "SELECT count(*) FROM range(1000000000) a, range(1000000) b WHERE a.range % 7 = b.range"
     code = (
         "import sys\n"
         "from agewell import cli\n"
@@ -186,7 +189,7 @@ def test_a_query_ends_when_it_is_interrupted(swept: Path) -> None:
         "cli.main(['results', *sys.argv[1:]])\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", code, query, str(swept)],
+        [sys.executable, "-c", code, OF_DAYS, str(swept)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -212,6 +215,30 @@ def test_nobody_asks_any_more_when_there_is_an_answer(
 
     monkeypatch.setattr(threading, "Thread", Lingering)
     assert len(api.results(swept).sql("FROM metrics")) > 0
+    assert [thread.name for thread in threading.enumerate() if thread.name == "query"] == []
+
+
+def test_nobody_asks_any_more_when_the_start_was_interrupted(
+    swept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The interrupt comes when the thread runs, and before it is known by a number."""
+
+    class Interrupted(threading.Thread):
+        begun = math.inf
+
+        @property
+        def ident(self) -> int | None:
+            return super().ident if time.monotonic() > self.begun + 0.2 else None
+
+        def start(self) -> None:
+            self.begun = time.monotonic()
+            super().start()
+            raise KeyboardInterrupt
+
+    found = api.results(swept)
+    monkeypatch.setattr(threading, "Thread", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        found.sql(OF_DAYS)
     assert [thread.name for thread in threading.enumerate() if thread.name == "query"] == []
 
 

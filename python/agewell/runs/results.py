@@ -39,6 +39,9 @@ them in a text reads them in vain."""
 
 _INTERRUPT_SECONDS = 0.05
 
+_START_WAITS_MAX = 40
+"""So often a thread that has not said that it runs is waited for: it was never started."""
+
 _WHERE_IT_STANDS = re.compile(r"\n\s*LINE \d+:.*", re.DOTALL)
 """What DuckDB shows below its message: the line of the query and a mark under the place."""
 
@@ -212,11 +215,16 @@ def _asked(connection: duckdb.DuckDBPyConnection, query: str) -> pa.Table | None
         asking.start()
         finished.wait()
     except BaseException:
-        # Again and again: before the query has begun it is not heard.
-        while asking.ident is not None and not finished.wait(_INTERRUPT_SECONDS):
+        # Again and again: before the query has begun it is not heard. A thread that is interrupted
+        # while it is started runs and does not know its own name yet, so that only what it does
+        # tells whether it runs.
+        waits = 0
+        while not finished.wait(_INTERRUPT_SECONDS):
             connection.interrupt()
-        if asking.ident is not None:
-            asking.join()
+            waits += 1
+            if asking.ident is None and waits == _START_WAITS_MAX:
+                raise
+        asking.join()
         raise
     # Not instead of the event: a join that is interrupted takes the thread for one that has ended.
     asking.join()
