@@ -334,22 +334,27 @@ impl Found {
         Ok(())
     }
 
-    /// The record with number `number` at `at`, or at the ring's beginning, or that of `copies`.
+    /// The record that follows on what was `read`: behind it, or at the ring's beginning, or that of `copies`.
+    ///
+    /// Behind it there may lie one of the same number from before an opening, where one did not fit afterwards.
     fn ring_record(
         &self,
         disk: &impl Disk,
-        at: u32,
-        number: u64,
+        read: &RingRead,
         copies: &Copies,
     ) -> Result<Option<(RingRecord, u32)>, StoreError> {
-        let geometry = &self.geometry;
-        let copy = copies.get(&number).filter(|(place, _)| [at, 0].contains(place));
-        if let Some((at, record)) = copy {
+        let (geometry, number) = (&self.geometry, read.ring.number);
+        let of_any = is_seeded(SeededFault::IncarnationOfRingIgnored);
+        let follows = |record: &RingRecord| {
+            record.number == number && (record.incarnation >= read.incarnation || of_any)
+        };
+        let places = [read.ring.at, 0];
+        let copy = copies.get(&number);
+        if let Some((at, record)) = copy.filter(|(at, one)| places.contains(at) && follows(one)) {
             return Ok(Some((record.clone(), *at)));
         }
-        for at in [at, 0].into_iter().filter(|at| *at < geometry.ring_blocks) {
-            let record = record_at(disk, geometry, at)?;
-            if let Some(record) = record.filter(|record| record.number == number) {
+        for at in places.into_iter().filter(|at| *at < geometry.ring_blocks) {
+            if let Some(record) = record_at(disk, geometry, at)?.filter(follows) {
                 return Ok(Some((record, at)));
             }
         }
@@ -365,13 +370,7 @@ impl Found {
             covered: root.sequence,
             ..RingRead::default()
         };
-        while let Some((mut record, at)) =
-            self.ring_record(disk, read.ring.at, read.ring.number, copies)?
-        {
-            let of_any = is_seeded(SeededFault::IncarnationOfRingIgnored);
-            if record.incarnation < read.incarnation && !of_any {
-                break;
-            }
+        while let Some((mut record, at)) = self.ring_record(disk, &read, copies)? {
             let blocks = record.blocks(geometry);
             let skipped = if at == read.ring.at { 0 } else { geometry.ring_blocks - read.ring.at };
             if read.ring.used + blocks + skipped > geometry.ring_blocks {
