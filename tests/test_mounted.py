@@ -310,6 +310,48 @@ def test_what_is_read_together_is_put_together_as_on_a_disk(
     assert agewell("fsck", image, "--read-data") == 0
 
 
+def test_a_file_written_over_at_random_is_swept_as_on_a_disk(
+    image: Path, point: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def sweeps() -> int:
+        assert agewell("fs", "status", point, "--json") == 0
+        return int(json.loads(capsys.readouterr().out)["sweeps"])
+
+    drive = REPOSITORY / "devices/seagate-st2000dm006.toml"
+    blocks, block_bytes = 8192, 4096
+    content = bytearray(os.urandom(blocks * block_bytes))
+    with (point / "file").open("wb", buffering=0) as file:
+        file.write(content)
+        os.fsync(file.fileno())
+        for number in range(2 * blocks):
+            at = number * 4_793 % blocks * block_bytes
+            content[at : at + 8] = number.to_bytes(8, "little")
+            os.pwrite(file.fileno(), content[at : at + block_bytes], at)
+            if number % 32 == 31:
+                os.fsync(file.fileno())
+    for option, expected in (("readahead_mib=0", 0), ("readahead_mib=64", 1)):
+        assert agewell("umount", point) == 0
+        assert agewell("mount", image, point, "-o", f"timed_as={drive},{option}") == 0
+        # Others read while it is swept; what is written to the file meanwhile is there.
+        with (point / "file").open("rb+", buffering=0) as file:
+            found = bytearray()
+            while piece := file.read(128 * KIB):
+                found += piece
+                if len(found) == MIB:
+                    content[-8:] = bytes([expected] * 8)
+                    assert os.pwrite(file.fileno(), content[-8:], len(content) - 8) == 8
+                    assert (point / "file").stat().st_size == len(content)
+        assert found == content
+        assert (sweeps() >= 1) == bool(expected)
+    # One that is on is given up.
+    assert agewell("umount", point) == 0
+    assert agewell("mount", image, point, "-o", f"timed_as={drive}") == 0
+    with (point / "file").open("rb", buffering=0) as file:
+        assert len(file.read(2 * MIB)) > 0
+    assert agewell("umount", point) == 0
+    assert agewell("fsck", image, "--read-data") == 0
+
+
 def test_fsck_finds_a_damaged_file_and_names_it(
     image: Path, point: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use crate::blocks::{Blocks, NumberMap, NumberSet};
 use crate::files_ahead::FilesAhead;
 use crate::format::{SUPERBLOCK, Superblock, SystemKind, offset_of, system_key};
+use crate::scattered::Scattered;
 use crate::seeded::{SeededFault, is_seeded};
 use crate::{FsError, files, journal, tree};
 
@@ -43,6 +44,8 @@ pub(crate) struct Core<D> {
     pub(crate) shrinking: NumberSet<u64>,
     /// Small files that are read one after another.
     pub(crate) files_ahead: FilesAhead,
+    /// Files that are read in a row and lie scattered.
+    pub(crate) scattered: Scattered,
     /// Nothing is done any more.
     pub(crate) is_shut: bool,
 }
@@ -77,6 +80,7 @@ impl<D: Disk> Core<D> {
             left: Vec::new(),
             shrinking: NumberSet::default(),
             files_ahead: FilesAhead::default(),
+            scattered: Scattered::default(),
             is_shut: false,
         };
         let (first, last) =

@@ -14,6 +14,7 @@ use crate::format::{Inode, ROOT_INODE, SUPERBLOCK, Superblock};
 use crate::inodes::attributes_of;
 use crate::journal;
 use crate::node::NodeMut;
+use crate::scattered::SweepDue;
 use crate::{
     Allocation, Attributes, Caller, Changes, DirectoryEntry, FsError, Laid, New, Rename, SeekTo,
     Time, attributes, directory, files, inodes, layout, namespace, orphans, scrubbing, tree,
@@ -22,6 +23,10 @@ use crate::{
 /// Bytes of nodes that are kept in memory, if nothing else is said; chosen by us: those of a quarter of a
 /// million small files, of which the kernel remembers what is used.
 const CACHE_BYTES: u64 = 64 << 20;
+
+/// Bytes of files that lie scattered which are read ahead, if nothing else is said; chosen by us: more is not worth a
+/// limit, for it is a part of the memory to spare.
+const READ_AHEAD_BYTES: u64 = 1 << 30;
 
 /// The least blocks of a transaction with which it works; chosen by us: more than the longest operation
 /// changes.
@@ -50,11 +55,13 @@ pub struct MakeOptions {
 pub struct MountOptions {
     /// Bytes of nodes that are kept in memory.
     pub cache_bytes: u64,
+    /// Bytes of files that lie scattered which are read ahead, at most, and of the memory that is to spare an eighth.
+    pub read_ahead_bytes: u64,
 }
 
 impl Default for MountOptions {
     fn default() -> Self {
-        Self { cache_bytes: CACHE_BYTES }
+        Self { cache_bytes: CACHE_BYTES, read_ahead_bytes: READ_AHEAD_BYTES }
     }
 }
 
@@ -74,6 +81,7 @@ pub struct Space {
 pub struct FileSystem<D> {
     store: Arc<Store<D>>,
     core: Mutex<Core<D>>,
+    pub(crate) read_ahead_bytes: u64,
 }
 
 impl<D: Disk> FileSystem<D> {
@@ -146,7 +154,8 @@ impl<D: Disk> FileSystem<D> {
         for inode in shrinking {
             while core.shrink(inode)? {}
         }
-        Ok(Self { store, core: Mutex::new(core) })
+        let read_ahead_bytes = options.read_ahead_bytes;
+        Ok(Self { store, core: Mutex::new(core), read_ahead_bytes })
     }
 
     /// What it lies on.
@@ -160,7 +169,7 @@ impl<D: Disk> FileSystem<D> {
     }
 
     /// Reads something of it.
-    fn look<R>(
+    pub(crate) fn look<R>(
         &self,
         operation: impl FnOnce(&mut Core<D>) -> Result<R, FsError>,
     ) -> Result<R, FsError> {
@@ -485,11 +494,30 @@ impl<D: Disk> FileSystem<D> {
 
     // --- data -----------------------------------------------------------------------------------------
 
-    /// Fills `into` with what `inode` has from `offset` on; how many bytes that are.
+    /// Fills `into` with what `inode` has from `offset` on; how many bytes that are. If the file lies scattered, what is
+    /// left of it may be read ahead.
     ///
     /// # Errors
     /// If it is no file, or is damaged there.
     pub fn read(&self, inode: u64, offset: u64, into: &mut [u8]) -> Result<usize, FsError> {
+        let (bytes, due) = self.read_noting(inode, offset, into)?;
+        if let Some(due) = due {
+            // What cannot be read is left to who asks for it.
+            let _ = self.sweep(due, || true);
+        }
+        Ok(bytes)
+    }
+
+    /// The same, without reading ahead: the [sweep](Self::sweep) that is due is the caller's, who must make it.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_noting(
+        &self,
+        inode: u64,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<(usize, Option<SweepDue>), FsError> {
         self.look(|core| files::read(core, inode, offset, into))
     }
 

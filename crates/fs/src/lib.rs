@@ -22,6 +22,7 @@ mod inodes;
 mod journal;
 mod layout;
 mod leaves_ahead;
+mod memory;
 mod namespace;
 mod node;
 mod node_delta;
@@ -31,6 +32,7 @@ mod observed;
 mod orphans;
 #[cfg(test)]
 mod regressions;
+mod scattered;
 mod scrubbing;
 mod seeded;
 mod sharing;
@@ -50,6 +52,7 @@ pub use journal::Journaled;
 pub use layout::Laid;
 pub use namespace::{Caller, DirectoryEntry, New, Rename};
 pub use observed::{Observed, PIECE_BLOCKS, Unit, UnitRead};
+pub use scattered::SweepDue;
 #[cfg(feature = "seeded-faults")]
 pub use seeded::SeededFault;
 pub use traced::{Asked, Request};

@@ -24,7 +24,8 @@ fn store(segment_blocks: u32) -> Store<MemoryDisk> {
 fn made() -> FileSystem<MemoryDisk> {
     let store = store(256);
     FileSystem::make(&store, &MakeOptions::default()).unwrap();
-    FileSystem::open(Arc::new(store), &MountOptions { cache_bytes: 0 }).unwrap()
+    FileSystem::open(Arc::new(store), &MountOptions { cache_bytes: 0, ..MountOptions::default() })
+        .unwrap()
 }
 
 fn make(fs: &FileSystem<MemoryDisk>, parent: u64, name: &str, mode: u32) -> u64 {
@@ -40,7 +41,11 @@ fn memory_is_bounded_when_nothing_changes() {
         .map(|number| make(&fs, ROOT_INODE, &format!("{number:0200}"), 0o100_644))
         .collect();
     fs.sync().unwrap();
-    let fs = FileSystem::open(fs.close().unwrap(), &MountOptions { cache_bytes: 0 }).unwrap();
+    let fs = FileSystem::open(
+        fs.close().unwrap(),
+        &MountOptions { cache_bytes: 0, ..MountOptions::default() },
+    )
+    .unwrap();
     for inode in files {
         fs.attributes(inode).unwrap();
         fs.lookup(ROOT_INODE, format!("{:0200}", inode % 4000).as_bytes()).ok();

@@ -10,6 +10,7 @@ mod regrouper;
 mod regrouping;
 mod rights;
 mod status;
+mod sweeper;
 mod trace;
 
 pub mod commands;

@@ -23,6 +23,7 @@ use crate::lookups::Lookups;
 use crate::regrouper::Regrouper;
 use crate::rights;
 use crate::status::{self, Requests, STATUS};
+use crate::sweeper::Sweeper;
 use crate::trace;
 
 /// `FITRIM` (`linux/fs.h`): start, length and least length go in, how much was discarded comes out.
@@ -84,6 +85,7 @@ pub struct Mounted<D: Disk + 'static> {
     file_system: Arc<FileSystem<D>>,
     lookups: Mutex<Lookups>,
     /// These end before what flushes does.
+    sweeper: Sweeper<D>,
     regrouper: Option<Regrouper>,
     collector: Mutex<Option<Collector>>,
     durable: Durable<D>,
@@ -99,8 +101,9 @@ impl<D: Disk + 'static> Mounted<D> {
     pub fn new(file_system: FileSystem<D>, means: Means) -> io::Result<Self> {
         let (file_system, requests) = (Arc::new(file_system), Arc::default());
         let durable = Durable::start(Arc::clone(&file_system), Arc::clone(&requests))?;
+        let sweeper = Sweeper::start(Arc::clone(&file_system), Arc::clone(&requests))?;
         let (lookups, regrouper, collector) = (Mutex::default(), None, Mutex::default());
-        Ok(Self { file_system, lookups, regrouper, collector, durable, means, requests })
+        Ok(Self { file_system, lookups, sweeper, regrouper, collector, durable, means, requests })
     }
 
     /// Room is made behind from now on, until the end of the mount.
@@ -356,9 +359,23 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
 
     fn read(&self, _: &Caller, read: &Read, reply: DataReply<'_>) -> Result<Sent, Errno> {
         let Read { inode, offset, .. } = *read;
-        timed(&self.requests.reads, || {
-            reply.fill(|into| self.file_system.read(inode, offset, into).map_err(errno))
-        })
+        if self.sweeper.is_swept(inode) {
+            let (sent, later) = reply.later();
+            self.sweeper.read(inode, offset, later);
+            return Ok(sent);
+        }
+        let mut due = None;
+        let sent = timed(&self.requests.reads, || {
+            reply.fill(|into| {
+                let read = self.file_system.read_noting(inode, offset, into).map_err(errno)?;
+                due = read.1;
+                Ok(read.0)
+            })
+        })?;
+        if let Some(due) = due {
+            self.sweeper.sweep(due);
+        }
+        Ok(sent)
     }
 
     fn write(&self, caller: &Caller, write: &Write<'_>) -> Result<usize, Errno> {
@@ -398,6 +415,7 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
     }
 
     fn destroy(&self, reply: Reply) {
+        self.sweeper.stop();
         if let Some(regrouper) = &self.regrouper {
             regrouper.stop();
         }

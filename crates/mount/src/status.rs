@@ -1,5 +1,7 @@
 //! What a mounted file system says of itself, as JSON: an extended attribute that no listing shows.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use agewell_fs::FileSystem;
 use agewell_store::Means;
 use agewell_store::device::Disk;
@@ -18,13 +20,17 @@ pub(crate) struct Requests {
     pub(crate) writes: Latencies,
     pub(crate) syncs: Latencies,
     pub(crate) names: Latencies,
+    /// Sweeps over the disk that read scattered files, and their parts.
+    pub(crate) sweeps: AtomicU64,
+    pub(crate) sweep_parts: AtomicU64,
 }
 
 impl Requests {
-    /// All of them so far.
+    /// All of them so far, and parts of sweeps: whether anything goes on.
     pub(crate) fn count(&self) -> u64 {
         let kinds = [&self.reads, &self.writes, &self.syncs, &self.names];
-        kinds.into_iter().map(Latencies::requests).sum()
+        let requests: u64 = kinds.into_iter().map(Latencies::requests).sum();
+        requests + self.sweep_parts.load(Ordering::Relaxed)
     }
 }
 
@@ -123,6 +129,7 @@ pub(crate) fn document<D: Disk>(
             "checkpoints": journaled.checkpoints,
         },
         "regrouping": regrouping(regrouped),
+        "sweeps": requests.sweeps.load(Ordering::Relaxed),
         "read": times(&requests.reads),
         "write": times(&requests.writes),
         "sync": times(&requests.syncs),

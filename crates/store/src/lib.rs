@@ -47,4 +47,4 @@ pub use rotational_delay::SyncGap;
 pub use scrub::{Scrub, Scrubbed};
 #[cfg(feature = "seeded-faults")]
 pub use seeded::SeededFault;
-pub use store::{DevicePiece, Opened, Store, Transaction};
+pub use store::{DevicePiece, Opened, Store, Sweep, Transaction};

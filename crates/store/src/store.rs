@@ -10,10 +10,12 @@ mod growing;
 mod read_ahead;
 mod reading;
 mod segments;
+mod sweeping;
 mod syncing;
 mod together;
 
 pub use segments::DevicePiece;
+pub use sweeping::Sweep;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -679,7 +681,7 @@ impl<D: Disk> Store<D> {
                     return Ok(true);
                 }
                 let offset = self.geometry.slot_offset(slot);
-                let is_read = self.timed(1, || read(&*self.disk, offset, into)).is_ok();
+                let is_read = self.timed(1, 1, || read(&*self.disk, offset, into)).is_ok();
                 if is_read && self.is_good(block, slot, sum, into) {
                     return Ok(true);
                 }

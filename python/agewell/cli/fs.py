@@ -275,6 +275,7 @@ def _figures(found: dict[str, Any]) -> list[tuple[str, str]]:
             f"{since['threaded_blocks']:,} threaded",
         ),
         ("put together", _put_together(found["regrouping"])),
+        ("scattered files read in sweeps", f"{found['sweeps']:,}"),
         (
             "in the journal",
             f"changes of {journal['nodes']:,} nodes, {journal['blocks']:,} of "

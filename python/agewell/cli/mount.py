@@ -30,8 +30,9 @@ def mount(
             help="ro, nosuid, nodev, noexec; means=adaptive|clean|plug|thread: how room is made; "
             "prices=ACCESS_US:FURTHER_US:MB_PER_S: by which costs, not those learnt from this "
             "device; rotdelay_us=DELAY:TURN: how far apart syncs are placed on a disk; "
-            "cache_mib=N: memory for what describes files; nodiscard; plain: without a loop "
-            "device; buffered: through the page cache; threads=N; private: for you alone.",
+            "cache_mib=N: memory for what describes files; readahead_mib=N: for scattered files "
+            "that are read ahead; nodiscard; plain: without a loop device; buffered: through the "
+            "page cache; threads=N; private: for you alone.",
         ),
     ] = None,
 ) -> None:

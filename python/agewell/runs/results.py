@@ -215,9 +215,8 @@ def _asked(connection: duckdb.DuckDBPyConnection, query: str) -> pa.Table | None
         asking.start()
         finished.wait()
     except BaseException:
-        # Again and again: before the query has begun it is not heard. A thread that is interrupted
-        # while it is started runs and does not know its own name yet, so that only what it does
-        # tells whether it runs.
+        # Again and again: before the query has begun it is not heard. A thread whose start was
+        # interrupted may run, and have no number yet: what it does shows that it was started.
         waits = 0
         while not finished.wait(_INTERRUPT_SECONDS):
             connection.interrupt()

@@ -5,19 +5,24 @@ use agewell_store::device::Disk;
 use crate::core::Core;
 use crate::format::{Extent, ExtentState, Kind, key};
 use crate::observed::CallRead;
-use crate::{FsError, extents, files_ahead, inodes, tree};
+use crate::scattered::SweepDue;
+use crate::{FsError, extents, files_ahead, inodes, scattered, tree};
 
 /// What ends within a block is read with it and copied, if it is no longer than this; chosen by us: that takes
 /// less time than a request.
 const COPIED_BYTES_MAX: usize = 128 << 10;
 
-/// Fills `into` with what `number` has from `offset` on; how many bytes that are.
+/// A file with more blocks may lie so scattered that a sweep over the disk is worth it; chosen by us: others are read
+/// in one request or two.
+const SCATTERED_BLOCKS_MIN: u64 = 64;
+
+/// Fills `into` with what `number` has from `offset` on; how many bytes that are, and the sweep to be thought of.
 pub(crate) fn read<D: Disk>(
     core: &mut Core<D>,
     number: u64,
     offset: u64,
     into: &mut [u8],
-) -> Result<usize, FsError> {
+) -> Result<(usize, Option<SweepDue>), FsError> {
     if offset == 0 {
         // What cannot be read is left to who asks for it.
         let _ = files_ahead::before_reading(core, number);
@@ -26,7 +31,7 @@ pub(crate) fn read<D: Disk>(
     let length = inode.size.saturating_sub(offset).min(into.len() as u64) as usize;
     let into = &mut into[..length];
     if length == 0 {
-        return Ok(0);
+        return Ok((0, None));
     }
     if inode.is_small() {
         into.fill(0);
@@ -36,12 +41,15 @@ pub(crate) fn read<D: Disk>(
             let bytes = there.len().min(length);
             into[..bytes].copy_from_slice(&there[..bytes]);
         })?;
-        return Ok(length);
+        return Ok((length, None));
     }
     let block_bytes = core.block_bytes();
     let end = offset + length as u64;
     let end_block = end.div_ceil(block_bytes);
     let mut filled = offset;
+    let may_sweep =
+        inode.size > SCATTERED_BLOCKS_MIN * block_bytes && core.blocks.store().may_have_arm();
+    let mut requests = 0;
     // One block more, which is probably read next.
     let found = extents::between(core, number, (offset / block_bytes, end_block + 1), usize::MAX)?;
     for (place, extent) in found.iter().enumerate() {
@@ -63,6 +71,9 @@ pub(crate) fn read<D: Disk>(
         let behind = found.get(place + 1).filter(|_| extent.end() <= end_block);
         let next =
             behind.map_or(extent.number + (end_block - extent.at) as u32, |behind| behind.number);
+        if may_sweep {
+            requests += u64::from(core.blocks.store().requests_of(blocks.0, blocks.1));
+        }
         read_extent(core, extent, skipped, next, piece)?;
         if begin_ns.is_some() && core.blocks.has_asked() {
             let took_ns = core.blocks.took_since(begin_ns);
@@ -71,7 +82,11 @@ pub(crate) fn read<D: Disk>(
         filled = to;
     }
     into[(filled - offset) as usize..].fill(0);
-    Ok(length)
+    let extents = found.len() as u64;
+    let due = may_sweep
+        .then(|| scattered::was_read(core, (number, inode.size), &(offset..end), extents, requests))
+        .flatten();
+    Ok((length, due))
 }
 
 /// Fills `into` with what is in an extent from the byte `skipped` of it on; the block `next` is probably read

@@ -81,7 +81,10 @@ fn damage(bytes: &mut [u8], other: &[u8], how: u64) {
 fn work<D: Disk>(store: Store<D>, model: &Model, seed: u64) {
     let store = Arc::new(store);
     check(&store, &CheckOptions { reads_data: seed.is_multiple_of(4) }).unwrap();
-    if let Ok(fs) = FileSystem::open(Arc::clone(&store), &MountOptions { cache_bytes: 0 }) {
+    if let Ok(fs) = FileSystem::open(
+        Arc::clone(&store),
+        &MountOptions { cache_bytes: 0, ..MountOptions::default() },
+    ) {
         for (number, file) in &model.files {
             let mut into = vec![0; 3000];
             let _ = fs.read(*number, mix(seed) % (file.size + 1), &mut into);

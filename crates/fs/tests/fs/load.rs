@@ -545,7 +545,10 @@ impl Shape {
 
     fn mount<D: Disk>(store: Store<D>) -> Result<FileSystem<D>, FsError> {
         // As few nodes in memory as there may be.
-        FileSystem::open(Arc::new(store), &MountOptions { cache_bytes: 0 })
+        FileSystem::open(
+            Arc::new(store),
+            &MountOptions { cache_bytes: 0, ..MountOptions::default() },
+        )
     }
 
     /// Opens what is on `disk`.

@@ -107,6 +107,7 @@ impl Wanted {
             "noregroup" => self.observe_bytes = None,
             "observe_mib" => self.observe_bytes = Some(number()? << 20),
             "cache_mib" => self.cache.cache_bytes = number()? << 20,
+            "readahead_mib" => self.cache.read_ahead_bytes = number()? << 20,
             "means" => {
                 self.means = match value {
                     "adaptive" => Means::Adaptive,

@@ -3,6 +3,7 @@
 mod files;
 mod leaves;
 mod regrouping;
+mod scattered;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -41,7 +42,8 @@ pub(crate) fn store_on(disk: &Arc<ModelledDisk>) -> Arc<Store<Arc<ModelledDisk>>
 
 /// The file system on `disk`, of which nothing is in memory and hardly any nodes stay there.
 pub(crate) fn opened(disk: &Arc<ModelledDisk>) -> Fs {
-    FileSystem::open(store_on(disk), &MountOptions { cache_bytes: 1 }).unwrap()
+    FileSystem::open(store_on(disk), &MountOptions { cache_bytes: 1, ..MountOptions::default() })
+        .unwrap()
 }
 
 /// `files` empty files; their inodes.

@@ -13,6 +13,10 @@ use agewell_log::policy::cost::CostModel;
 /// of a turn.
 const GAP_BYTES_MAX: u64 = 128 << 10;
 
+/// The same in a sweep; chosen by us: a disk passes them in less than a turn (at 7,200 a minute and 126 MB a second or
+/// more), and so must wait for what lies behind them as long if they are not read.
+const SWEPT_GAP_BYTES_MAX: u64 = 1 << 20;
+
 /// A read counts for this part of what reads take; chosen by us.
 const SHARE: u64 = 8;
 
@@ -29,6 +33,9 @@ const FAST_READS: u32 = 8;
 /// Reads that take longer, ns, move an arm; chosen by us: flash reads in 0.1 to 0.2 ms, disks in 3 and more.
 const ARM_NS: u64 = 1_000_000;
 
+/// Requests that are sent together are many from this number on; chosen by us.
+const QUEUED_MIN: u64 = 8;
+
 /// Reads of one block after which it is known what they take; chosen by us: as many make little of what was
 /// expected before.
 const KNOWN_AFTER: u32 = 16;
@@ -41,6 +48,9 @@ pub(super) struct Gaps {
     read_ns: AtomicU64,
     /// Reads of one block, up to [`KNOWN_AFTER`].
     reads: AtomicU32,
+    /// What one of many requests takes that are sent together, by and by, and whether any were seen.
+    queued_read_ns: AtomicU64,
+    has_queued: AtomicBool,
     /// Reads that no disk could have done so fast, less others, up to twice [`FAST_READS`].
     fast_reads: AtomicU32,
     is_learning: bool,
@@ -53,7 +63,18 @@ impl Gaps {
     pub(super) fn new(prices: CostModel, is_learning: bool) -> Self {
         let (read_ns, is_over) = (AtomicU64::new(prices.access_ns), AtomicBool::new(false));
         let (reads, fast_reads) = (AtomicU32::new(0), AtomicU32::new(0));
-        Self { prices, read_ns, reads, fast_reads, is_learning, is_over }
+        let (queued_read_ns, has_queued) =
+            (AtomicU64::new(prices.access_ns), AtomicBool::new(false));
+        Self {
+            prices,
+            read_ns,
+            reads,
+            queued_read_ns,
+            has_queued,
+            fast_reads,
+            is_learning,
+            is_over,
+        }
     }
 
     /// Whether it wants to know what reads take.
@@ -61,9 +82,16 @@ impl Gaps {
         self.is_learning
     }
 
-    /// A read of `blocks` blocks took so long. What others say at the same time may be lost.
-    pub(super) fn took(&self, blocks: u64, time_ns: u64) {
+    /// A read of `blocks` blocks by `requests` requests took so long. What others say at the same time may be lost.
+    pub(super) fn took(&self, blocks: u64, requests: u64, time_ns: u64) {
         let bytes = blocks * self.prices.block_bytes;
+        if requests >= QUEUED_MIN {
+            let one_ns = time_ns.saturating_sub(self.prices.streaming_ns(bytes)) / requests;
+            let before = self.queued_read_ns.load(Ordering::Relaxed);
+            let now = before - before / SHARE + one_ns / SHARE;
+            let is_first = !self.has_queued.swap(true, Ordering::Relaxed);
+            self.queued_read_ns.store(if is_first { one_ns } else { now }, Ordering::Relaxed);
+        }
         if bytes >= RATED_BYTES_MIN {
             let is_fast = u128::from(bytes) * 1_000_000_000
                 > u128::from(time_ns) * u128::from(DISK_BYTES_PER_S_MAX);
@@ -92,6 +120,17 @@ impl Gaps {
     pub(super) fn times_ns(&self) -> (u64, u64) {
         let block_ns = self.prices.streaming_ns(self.prices.block_bytes);
         (self.read_ns.load(Ordering::Relaxed), block_ns)
+    }
+
+    /// What one of many requests takes that are sent together, by and by, without its bytes, ns; as expected until
+    /// some were.
+    pub(super) fn queued_read_ns(&self) -> u64 {
+        self.queued_read_ns.load(Ordering::Relaxed)
+    }
+
+    /// Slots of the longest gap that is read in a sweep, where nobody waits for any one of the requests.
+    pub(super) fn longest_in_sweep(&self) -> u32 {
+        if self.longest() == 0 { 0 } else { (SWEPT_GAP_BYTES_MAX / self.prices.block_bytes) as u32 }
     }
 
     /// Whether it is known that a read moves an arm.
@@ -208,11 +247,32 @@ mod tests {
         assert!(!Gaps::new(CostModel { access_ns: 90_000, ..prices }, false).has_arm());
         for (time_ns, has) in [(8_000_000, true), (80_000, false)] {
             let gaps = Gaps::new(prices, true);
-            (0..KNOWN_AFTER - 1).for_each(|_| gaps.took(1, time_ns));
+            (0..KNOWN_AFTER - 1).for_each(|_| gaps.took(1, 1, time_ns));
             assert!(!gaps.has_arm(), "what was expected is not known");
-            (0..8).for_each(|_| gaps.took(1, time_ns));
+            (0..8).for_each(|_| gaps.took(1, 1, time_ns));
             assert_eq!(gaps.has_arm(), has);
         }
+    }
+
+    #[test]
+    fn what_is_sent_together_takes_what_it_took() {
+        let prices = CostModel {
+            access_ns: 2_000_000,
+            further_ns: 400_000,
+            bandwidth_bytes_per_s: 131_072_000,
+            block_bytes: 4096,
+        };
+        let gaps = Gaps::new(prices, true);
+        // A block takes 31.25 us of its own.
+        gaps.took(7, 7, 900_000);
+        assert_eq!(gaps.queued_read_ns(), 2_000_000);
+        gaps.took(32, 32, 32 * 1_431_250);
+        assert_eq!(gaps.queued_read_ns(), 1_400_000);
+        gaps.took(32, 16, 16 * 1_462_500);
+        assert_eq!(gaps.queued_read_ns(), 1_400_000);
+        assert_eq!((gaps.longest(), gaps.longest_in_sweep()), (32, 256));
+        (0..40).for_each(|_| gaps.took(32, 32, 640_000));
+        assert!(gaps.queued_read_ns() < 8_000);
     }
 
     #[test]
@@ -228,16 +288,16 @@ mod tests {
         assert_eq!(gaps.longest(), 13);
         assert_eq!(Gaps::new(prices(u64::MAX, u64::MAX), false).longest(), 32);
         // Flash that is taken for a disk at first.
-        (0..40).for_each(|_| gaps.took(1, 20_000));
+        (0..40).for_each(|_| gaps.took(1, 1, 20_000));
         assert_eq!(gaps.longest(), 0);
-        (0..40).for_each(|_| gaps.took(1, 8_000_000));
+        (0..40).for_each(|_| gaps.took(1, 1, 8_000_000));
         assert_eq!(gaps.longest(), 32);
         // Half a mebibyte at 200 MB a second, and at 2 GB: memory, until it is slow again.
-        (0..40).for_each(|_| gaps.took(128, 2_600_000));
+        (0..40).for_each(|_| gaps.took(128, 1, 2_600_000));
         assert_eq!(gaps.longest(), 32);
-        (0..40).for_each(|_| gaps.took(128, 260_000));
+        (0..40).for_each(|_| gaps.took(128, 1, 260_000));
         assert_eq!(gaps.longest(), 0);
-        (0..9).for_each(|_| gaps.took(128, 2_600_000));
+        (0..9).for_each(|_| gaps.took(128, 1, 2_600_000));
         assert_eq!(gaps.longest(), 32);
         gaps.give_up();
         assert_eq!(gaps.longest(), 0);

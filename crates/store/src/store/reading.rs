@@ -101,6 +101,12 @@ impl<D: Disk> Store<D> {
         self.gaps.times_ns()
     }
 
+    /// What one of many requests takes that are sent together, without the time of its blocks, by and by, ns.
+    #[must_use]
+    pub fn queued_read_ns(&self) -> u64 {
+        self.gaps.queued_read_ns()
+    }
+
     /// Reads `blocks`, in any order, so that reading them from now on finds them in memory, once; and those of
     /// `others` that lie where reading them takes hardly longer, at most `near_slots` from one of `blocks`. What
     /// cannot be read is left to who reads it, and one by itself as well; how many were read.
@@ -258,22 +264,26 @@ impl<D: Disk> Store<D> {
             // What is side by side becomes one request if it is asked for in a row.
             pieces.sort_unstable_by_key(|piece| piece.offset);
         }
-        let are_read =
-            self.timed(asked.len() + slots, || self.disk.read_pieces(&mut pieces)).is_ok();
+        let end = |piece: &ReadPiece<'_>| piece.offset + piece.into.len() as u64;
+        let follows = |one: &ReadPiece<'_>, next: &ReadPiece<'_>| end(one) == next.offset;
+        let requests = pieces.chunk_by(follows).count();
+        let are_read = self
+            .timed(asked.len() + slots, requests, || self.disk.read_pieces(&mut pieces))
+            .is_ok();
         if !are_read && !gaps.is_empty() {
             self.gaps.give_up();
         }
         are_read
     }
 
-    /// Notes how long `read` of `blocks` blocks takes, if that is learnt.
-    pub(super) fn timed<R>(&self, blocks: usize, read: impl FnOnce() -> R) -> R {
+    /// Notes how long `read` of `blocks` blocks by `requests` requests takes, if that is learnt.
+    pub(super) fn timed<R>(&self, blocks: usize, requests: usize, read: impl FnOnce() -> R) -> R {
         let now_ns = || if self.gaps.is_learning() { self.disk.now_ns() } else { None };
         self.has_moved.store(true, Ordering::Relaxed);
         let begin_ns = now_ns();
         let done = read();
         if let (Some(begin_ns), Some(end_ns)) = (begin_ns, now_ns()) {
-            self.gaps.took(blocks as u64, end_ns.saturating_sub(begin_ns));
+            self.gaps.took(blocks as u64, requests as u64, end_ns.saturating_sub(begin_ns));
         }
         done
     }

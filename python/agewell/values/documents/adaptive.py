@@ -148,6 +148,7 @@ class FsStatus(TypedDict):
         segments: Segments.
         segments_offset_bytes: Where the first segment begins.
         since_mounted: What was done since it was mounted.
+        sweeps: Sweeps over the disk by which scattered files were read.
         sync: Syncs.
         write: Writes to files.
     """
@@ -168,6 +169,7 @@ class FsStatus(TypedDict):
     segments: int
     segments_offset_bytes: int
     since_mounted: SinceMounted
+    sweeps: int
     sync: Times
     write: Times
 
