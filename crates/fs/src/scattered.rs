@@ -52,7 +52,7 @@ struct Row {
     /// Where it goes on, bytes.
     next: u64,
     reads: u64,
-    /// Requests of the disk that it has taken, and how many must be waited for until a sweep is thought of.
+    /// Requests of the disk that it has taken, without one for each read, and how many must be waited for until a sweep is thought of.
     requests: u64,
     due: u64,
     /// What the last sweep has read of it, bytes; nothing if there was none.
@@ -135,7 +135,7 @@ impl Scattered {
         }
         row.next = row.next.max(read.end);
         row.reads += 1;
-        row.requests += requests;
+        row.requests += requests.saturating_sub(1);
         self.is_trusted |= !row.swept.is_empty() && is_used(&row.swept, row.next);
         let reads_min = if self.is_trusted { 1 } else { READS_MIN };
         if row.requests < row.due || row.reads < reads_min {
@@ -146,13 +146,24 @@ impl Scattered {
         Some(SweepDue { inode, size, from: row.next })
     }
 
-    /// A sweep of the file `inode` was thought of, which would read the bytes `covers`: whether it is to begin. It is
-    /// not if it `is_worth_it` no more than reading one after another, or if fewer than `enough` requests were waited
-    /// for.
-    fn decide(&mut self, inode: u64, is_worth_it: bool, enough: u64, covers: Range<u64>) -> bool {
+    /// A sweep of the file `inode` was thought of, which would read the bytes `covers`, for which `requests` are needed
+    /// otherwise: whether it is to begin. It is not if it `is_worth_it` no more than reading one after another, or if
+    /// fewer than `enough` requests were waited for.
+    fn decide(
+        &mut self,
+        inode: u64,
+        is_worth_it: bool,
+        (requests, enough): (u64, u64),
+        covers: Range<u64>,
+    ) -> bool {
         let enough = enough << self.lost;
         let row = self.rows.iter_mut().find(|row| row.inode == inode && row.due == u64::MAX);
-        let Some(row) = row.filter(|_| is_worth_it) else { return false };
+        let Some(row) = row else { return false };
+        if !is_worth_it {
+            // What lies behind may be worth it.
+            row.due = row.requests + requests.max(LEAST_REQUESTS);
+            return false;
+        }
         if row.requests < enough {
             row.due = enough;
             return false;
@@ -224,7 +235,8 @@ impl<D: Disk> FileSystem<D> {
         let enough = sweep_ns / u128::from(WAITED_SHARE * request_ns.max(1));
         let enough = u64::try_from(enough).unwrap_or(u64::MAX);
         let covers = due.from..due.from.saturating_add(bytes_max).min(due.size);
-        let begins = self.core().scattered.decide(due.inode, is_worth_it, enough, covers);
+        let requests = (sweep.requests_one_by_one(), enough);
+        let begins = self.core().scattered.decide(due.inode, is_worth_it, requests, covers);
         while begins && goes_on() && self.store().sweep_on(&mut sweep) {}
         Ok(begins)
     }
@@ -244,7 +256,7 @@ mod tests {
     ) -> Option<(u64, SweepDue)> {
         (first..first + 100).find_map(|at| {
             let read = at * PIECE..(at + 1) * PIECE;
-            Some((at + 1 - first, scattered.was_read((inode, 1 << 30), &read, 32, 60)?))
+            Some((at + 1 - first, scattered.was_read((inode, 1 << 30), &read, 33, 60)?))
         })
     }
 
@@ -254,10 +266,10 @@ mod tests {
         // At first it is found out how long it would take, then waited for as long as that says.
         let (pieces, due) = read_until_due(&mut scattered, 7, 0).unwrap();
         assert_eq!((pieces, due.inode, due.from), (3, 7, 3 * PIECE));
-        assert!(!scattered.decide(7, true, 150, 0..0));
+        assert!(!scattered.decide(7, true, (0, 150), 0..0));
         let (pieces, due) = read_until_due(&mut scattered, 7, 3).unwrap();
         assert_eq!((pieces, due.from), (2, 5 * PIECE));
-        assert!(scattered.decide(7, true, 150, 5 * PIECE..40 * PIECE));
+        assert!(scattered.decide(7, true, (0, 150), 5 * PIECE..40 * PIECE));
         // What is in memory is waited for no more; what was not read, or forgotten, is.
         for at in 5..40 {
             assert!(
@@ -265,8 +277,14 @@ mod tests {
             );
         }
         assert_eq!(read_until_due(&mut scattered, 7, 40).unwrap().0, 5);
-        assert!(!scattered.decide(7, false, 0, 0..0));
-        assert!(read_until_due(&mut scattered, 7, 45).is_none(), "it lies in a row by and large");
+        // What lies in a row by and large is left to its end.
+        assert!(!scattered.decide(7, false, (320, 0), 0..0));
+        assert_eq!(read_until_due(&mut scattered, 7, 45).unwrap().0, 10);
+        assert!(!scattered.decide(7, false, (0, 0), 0..0));
+        for at in 55..100 {
+            let read = at * PIECE..(at + 1) * PIECE;
+            assert!(scattered.was_read((7, 1 << 30), &read, 1, 60).is_none());
+        }
     }
 
     #[test]
@@ -274,12 +292,12 @@ mod tests {
         let mut scattered = Scattered::default();
         for at in 0..1000_u64 {
             let from = at * 7_919 % 1000 * (4 << 20);
-            assert!(scattered.was_read((3, 1 << 30), &(from..from + PIECE), 32, 60).is_none());
+            assert!(scattered.was_read((3, 1 << 30), &(from..from + PIECE), 33, 60).is_none());
         }
         // Threads overtake one another.
         let dues = [0, 2, 1].map(|at| {
             scattered
-                .was_read((4, 1 << 30), &(at * PIECE..(at + 1) * PIECE), 32, 96)
+                .was_read((4, 1 << 30), &(at * PIECE..(at + 1) * PIECE), 33, 96)
                 .map(|due| due.from)
         });
         assert_eq!(dues, [None, None, Some(3 * PIECE)]);
@@ -292,7 +310,7 @@ mod tests {
         // Each reads until a sweep is made and so much of what it has read; then something else.
         let mut pieces_before = |used: u64| {
             let (pieces, due) = read_until_due(&mut scattered, 9, 0).unwrap();
-            assert!(scattered.decide(9, true, 0, due.from..due.from + 100 * PIECE));
+            assert!(scattered.decide(9, true, (0, 0), due.from..due.from + 100 * PIECE));
             for at in pieces..pieces + used {
                 scattered.was_read((9, 1 << 30), &(at * PIECE..(at + 1) * PIECE), 0, 60);
             }

@@ -1,6 +1,7 @@
 //! What a log is asked to do, as a value: so that what follows a log, or observes it, is handed the
 //! same as the log.
 
+use super::policy::mechanism::{Collect, Mechanism};
 use super::policy::placement::Placement;
 use super::{BlockDevice, Log, LogError};
 
@@ -60,6 +61,12 @@ impl<P: Placement> Log<P> {
             Call::Sync { client } => {
                 self.sync(client, device)?;
                 self.record_in_hole(device);
+                if self.setting.threads_ahead > 0
+                    && self.collect_rule() == Collect::Always(Mechanism::Thread)
+                {
+                    // A store names them before the next group goes there.
+                    self.choose_threads_ahead(device);
+                }
             }
             Call::Delete(block) => self.delete(block, device),
             Call::SetResident { block, resident } => self.set_resident(block, resident),

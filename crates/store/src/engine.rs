@@ -572,10 +572,6 @@ impl Engine {
         spare: &mut Vec<AlignedBytes>,
     ) -> Result<Option<Group>, LogError> {
         self.log.carry_out(Call::Sync { client: 0 }, &mut self.recorder)?;
-        if self.threads() {
-            // They are named before the next group goes there.
-            self.log.log_mut().choose_threads_ahead(&self.recorder);
-        }
         if self.recorder.group.is_empty() {
             return Ok(None);
         }
