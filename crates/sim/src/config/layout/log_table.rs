@@ -189,7 +189,7 @@ keys! {
         <"ours">
         record_blocks: u32 = "record_blocks" natural().or(0);
         /// segments whose holes are filled next, chosen this far ahead, in a sweep over those about as
-        /// empty as the emptiest; 0: always the emptiest. A store of blocks chooses 24
+        /// empty as the emptiest; 0: always the emptiest. A store of blocks chooses 40
         <"ours">
         threads_ahead: u32 = "threads_ahead" natural().or(0);
         /// what one sync writes is there after a crash wholly or not at all, as in a store of blocks: it
