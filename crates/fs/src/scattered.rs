@@ -52,7 +52,8 @@ struct Row {
     /// Where it goes on, bytes.
     next: u64,
     reads: u64,
-    /// Requests of the disk that it has taken, without one for each read, and how many must be waited for until a sweep is thought of.
+    /// Requests of the disk that it has taken, without one for each read, and how many must be waited for until a
+    /// sweep is thought of.
     requests: u64,
     due: u64,
     /// What the last sweep has read of it, bytes; nothing if there was none.
