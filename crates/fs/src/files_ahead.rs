@@ -85,6 +85,11 @@ impl FilesAhead {
         self.looked_up.insert(inode, (directory, entry));
     }
 
+    /// The directory in which `inode` was looked up, and its entry there.
+    pub(crate) fn entry_of(&self, inode: u64) -> Option<(u64, u64)> {
+        self.looked_up.get(&inode).copied()
+    }
+
     /// The row of `directory`, if one of its files was read lately; otherwise it begins with `entry`.
     fn row(&mut self, directory: u64, entry: u64) -> Option<&mut Row> {
         if let Some(at) = self.rows.iter().position(|row| row.directory == directory) {
@@ -102,7 +107,7 @@ pub(crate) fn before_reading<D: Disk>(core: &mut Core<D>, inode: u64) -> Result<
     if !core.blocks.store().may_have_arm() {
         return Ok(());
     }
-    let Some(&(directory, entry)) = core.files_ahead.looked_up.get(&inode) else { return Ok(()) };
+    let Some((directory, entry)) = core.files_ahead.entry_of(inode) else { return Ok(()) };
     let Some(row) = core.files_ahead.row(directory, entry) else { return Ok(()) };
     let before = std::mem::replace(&mut row.entry, entry);
     if before == entry {

@@ -9,11 +9,13 @@
 
 use std::ops::Range;
 
+use agewell_store::Sweep;
 use agewell_store::device::Disk;
+use rustix::fs::FileType;
 
 use crate::core::Core;
 use crate::format::ExtentState;
-use crate::{FileSystem, FsError, extents, inodes, memory};
+use crate::{FileSystem, FsError, directory, extents, inodes, memory};
 
 /// Files that are read in a row at the same time, of which it is remembered; chosen by us.
 const ROWS: usize = 16;
@@ -42,6 +44,11 @@ const LOST_MAX: u32 = 6;
 /// Extents that are looked up at once, so that others come to their turn; chosen by us.
 const EXTENTS_AT_ONCE: usize = 4096;
 
+/// Entries of a directory on either side of a file among which others are looked for that are probably read next, and how
+/// many of these are read with it at most; chosen by us.
+const NEAR_ENTRIES: u64 = 64;
+const COMPANIONS_MAX: usize = 64;
+
 /// Sweeps may take this part of the memory that the machine has to spare; chosen by us.
 const SPARE_SHARE: u64 = 8;
 
@@ -67,7 +74,8 @@ pub(crate) struct Scattered {
     /// The one that is forgotten next.
     oldest: usize,
     lost: u32,
-    /// Whether the last sweep was not for nothing: who reads one file to its end probably reads the next.
+    /// Whether the last sweep was not for nothing: who reads one file to its end probably reads the next. A sweep
+    /// that reads others with a file uses that up.
     is_trusted: bool,
 }
 
@@ -93,6 +101,11 @@ fn is_used(swept: &Range<u64>, next: u64) -> bool {
 }
 
 impl Scattered {
+    /// Whether the file `inode` was read lately.
+    fn has_row(&self, inode: u64) -> bool {
+        self.rows.iter().any(|row| row.inode == inode && row.next > 0)
+    }
+
     /// Forgets the row at `at`, and notes what came of its sweep.
     fn end(&mut self, at: usize) {
         let Row { next, swept, .. } = std::mem::take(&mut self.rows[at]);
@@ -209,21 +222,80 @@ fn blocks<D: Disk>(
     Ok(next.map(|last| last.end() * block_bytes))
 }
 
+/// Other files beside `inode` in its directory that are in no row, those behind it first.
+fn companions<D: Disk>(core: &mut Core<D>, inode: u64) -> Result<Vec<u64>, FsError> {
+    let Some((directory, entry)) = core.files_ahead.entry_of(inode) else { return Ok(Vec::new()) };
+    let (from, end) = (entry.saturating_sub(NEAR_ENTRIES), entry.saturating_add(NEAR_ENTRIES));
+    let (mut before, mut found) = (Vec::new(), Vec::new());
+    directory::each(core, directory, from, |at, inode, file_type, _| {
+        let files = if at < entry { &mut before } else { &mut found };
+        files.extend((file_type == FileType::RegularFile).then_some(inode));
+        at < end
+    })?;
+    found.append(&mut before);
+    found.retain(|one| !core.scattered.has_row(*one));
+    found.truncate(COMPANIONS_MAX);
+    Ok(found)
+}
+
 impl<D: Disk> FileSystem<D> {
     /// Makes the sweep that is `due`, if it is worth it, as long as `goes_on` says so; whether it did. Others come to
-    /// their turn meanwhile.
+    /// their turn meanwhile. If the one before was not for nothing, files beside this one are read with it.
     ///
     /// # Errors
     /// If what says where the file lies is damaged. Data that cannot be read is left to who reads it.
     pub fn sweep(&self, due: SweepDue, goes_on: impl Fn() -> bool) -> Result<bool, FsError> {
         let bytes_max = self.read_ahead_bytes.min(memory::to_spare_bytes() / SPARE_SHARE);
-        let (mut from, mut wanted) = (Some(due.from), Vec::new());
-        let mut end = due.from;
-        while let Some(at) = from.filter(|_| (end - due.from) < bytes_max) {
-            from = self.look(|core| blocks(core, due.inode, at, &mut wanted))?;
-            end = from.unwrap_or(u64::MAX);
-        }
+        let mut wanted = Vec::new();
+        self.add_blocks(due.inode, due.from, bytes_max, &mut wanted)?;
         let mut sweep = self.store().plan_sweep(&wanted, bytes_max);
+        let (sweep_ns, is_worth_it) = self.judge(&sweep);
+        let enough = sweep_ns / u128::from(WAITED_SHARE * self.store().queued_read_ns().max(1));
+        let enough = u64::try_from(enough).unwrap_or(u64::MAX);
+        let covers = due.from..due.from.saturating_add(bytes_max).min(due.size);
+        let requests = (sweep.requests_one_by_one(), enough);
+        let mut core = self.core();
+        let begins = core.scattered.decide(due.inode, is_worth_it, requests, covers);
+        let takes_more = begins && std::mem::take(&mut core.scattered.is_trusted);
+        drop(core);
+        if takes_more {
+            for companion in self.look(|core| companions(core, due.inode))? {
+                let mut of_it = Vec::new();
+                // What is damaged is left to who reads it.
+                let is_known = self.add_blocks(companion, 0, bytes_max, &mut of_it).is_ok();
+                if is_known && self.judge(&self.store().plan_sweep(&of_it, bytes_max)).1 {
+                    wanted.append(&mut of_it);
+                }
+            }
+            sweep = self.store().plan_sweep(&wanted, bytes_max);
+        }
+        while begins && goes_on() && self.store().sweep_on(&mut sweep) {}
+        Ok(begins)
+    }
+
+    /// Adds the blocks of the file `inode` from the byte `from` on to those that are `wanted`, as long as these are
+    /// fewer than `bytes_max` bytes.
+    fn add_blocks(
+        &self,
+        inode: u64,
+        from: u64,
+        bytes_max: u64,
+        wanted: &mut Vec<Range<u32>>,
+    ) -> Result<(), FsError> {
+        let block_bytes = u64::from(self.store().geometry().block_bytes);
+        let mut next = Some(from);
+        while let Some(from) = next {
+            let bytes: u64 = wanted.iter().map(|some| some.len() as u64 * block_bytes).sum();
+            if bytes >= bytes_max {
+                break;
+            }
+            next = self.look(|core| blocks(core, inode, from, wanted))?;
+        }
+        Ok(())
+    }
+
+    /// How long `sweep` takes, ns, and whether it is worth that.
+    fn judge(&self, sweep: &Sweep) -> (u128, bool) {
         let (request_ns, (_, block_ns)) =
             (self.store().queued_read_ns(), self.store().read_times_ns());
         let takes_ns = |requests: u64, blocks: u64| {
@@ -232,14 +304,7 @@ impl<D: Disk> FileSystem<D> {
         };
         let sweep_ns = takes_ns(sweep.requests(), sweep.transferred_blocks());
         let saved_ns = takes_ns(sweep.requests_one_by_one(), sweep.wanted_blocks());
-        let is_worth_it = saved_ns > 0 && sweep_ns * u128::from(GAIN_MIN) <= saved_ns;
-        let enough = sweep_ns / u128::from(WAITED_SHARE * request_ns.max(1));
-        let enough = u64::try_from(enough).unwrap_or(u64::MAX);
-        let covers = due.from..due.from.saturating_add(bytes_max).min(due.size);
-        let requests = (sweep.requests_one_by_one(), enough);
-        let begins = self.core().scattered.decide(due.inode, is_worth_it, requests, covers);
-        while begins && goes_on() && self.store().sweep_on(&mut sweep) {}
-        Ok(begins)
+        (sweep_ns, saved_ns > 0 && sweep_ns * u128::from(GAIN_MIN) <= saved_ns)
     }
 }
 

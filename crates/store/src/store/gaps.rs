@@ -139,9 +139,12 @@ impl Gaps {
         is_known && self.may_have_arm()
     }
 
-    /// The same as far as it is expected.
+    /// The same as far as it is expected. A disk that has read ahead by itself answers single reads at once, but not
+    /// many at a time.
     pub(super) fn may_have_arm(&self) -> bool {
-        self.longest() > 0 && self.read_ns.load(Ordering::Relaxed) > ARM_NS
+        let queued_ns =
+            if self.has_queued.load(Ordering::Relaxed) { self.queued_read_ns() } else { 0 };
+        self.longest() > 0 && self.read_ns.load(Ordering::Relaxed).max(queued_ns) > ARM_NS
     }
 
     /// Slots of the longest gap that is read.
@@ -252,6 +255,13 @@ mod tests {
             (0..8).for_each(|_| gaps.took(1, 1, time_ns));
             assert_eq!(gaps.has_arm(), has);
         }
+        // What is read one by one may lie in a disk's buffer.
+        let gaps = Gaps::new(prices, true);
+        (0..40).for_each(|_| gaps.took(1, 1, 80_000));
+        gaps.took(32, 32, 60_000_000);
+        assert!(gaps.has_arm());
+        (0..40).for_each(|_| gaps.took(32, 32, 2_000_000));
+        assert!(!gaps.has_arm());
     }
 
     #[test]
