@@ -260,6 +260,9 @@ impl<D: Disk> FileSystem<D> {
         drop(core);
         if takes_more {
             for companion in self.look(|core| companions(core, due.inode))? {
+                if self.bytes_of(&wanted) >= bytes_max {
+                    break;
+                }
                 let mut of_it = Vec::new();
                 // What is damaged is left to who reads it.
                 let is_known = self.add_blocks(companion, 0, bytes_max, &mut of_it).is_ok();
@@ -282,16 +285,16 @@ impl<D: Disk> FileSystem<D> {
         bytes_max: u64,
         wanted: &mut Vec<Range<u32>>,
     ) -> Result<(), FsError> {
-        let block_bytes = u64::from(self.store().geometry().block_bytes);
         let mut next = Some(from);
-        while let Some(from) = next {
-            let bytes: u64 = wanted.iter().map(|some| some.len() as u64 * block_bytes).sum();
-            if bytes >= bytes_max {
-                break;
-            }
+        while let Some(from) = next.filter(|_| self.bytes_of(wanted) < bytes_max) {
             next = self.look(|core| blocks(core, inode, from, wanted))?;
         }
         Ok(())
+    }
+
+    fn bytes_of(&self, blocks: &[Range<u32>]) -> u64 {
+        let count: u64 = blocks.iter().map(|some| some.len() as u64).sum();
+        count * u64::from(self.store().geometry().block_bytes)
     }
 
     /// How long `sweep` takes, ns, and whether it is worth that.
