@@ -140,15 +140,8 @@ impl<D: Disk> Store<D> {
         let mut all = [&between[..], &slots[..]].concat();
         all.sort_unstable();
         let mut data = vec![0; all.len() * bytes];
-        let mut rest = &mut data[..];
-        let mut pieces = Vec::new();
-        for run in all.chunk_by(|one, next| one + 1 == *next) {
-            let (into, behind) = rest.split_at_mut(run.len() * bytes);
-            pieces.push(ReadPiece { offset: self.geometry.slot_offset(run[0]), into });
-            rest = behind;
-        }
-        if self.disk.read_pieces(&mut pieces).is_err() {
-            self.gaps.give_up();
+        let runs = all.chunk_by(|one, next| one + 1 == *next);
+        if !self.read_runs(runs.map(|run| run[0]..run[run.len() - 1] + 1), &mut data) {
             return 0;
         }
         // Whether it is what was written is looked at by who takes it. What was asked for comes last, and so goes
@@ -158,6 +151,27 @@ impl<D: Disk> Store<D> {
             read.partition(|(slot, _)| slots.binary_search(slot).is_ok());
         self.ahead.keep(passed.into_iter().chain(wanted));
         slots.len() as u32
+    }
+
+    /// Fills `into` with `runs` of slots, one behind the other, by requests that are sent together; whether all could be
+    /// read. If not, nothing is read any more that nobody asked for: a disk tries for seconds.
+    pub(super) fn read_runs(
+        &self,
+        runs: impl Iterator<Item = Range<u32>>,
+        mut into: &mut [u8],
+    ) -> bool {
+        let bytes = self.geometry.block_bytes as usize;
+        let mut pieces = Vec::new();
+        for run in runs {
+            let (piece, behind) = std::mem::take(&mut into).split_at_mut(run.len() * bytes);
+            pieces.push(ReadPiece { offset: self.geometry.slot_offset(run.start), into: piece });
+            into = behind;
+        }
+        let are_read = self.disk.read_pieces(&mut pieces).is_ok();
+        if !are_read {
+            self.gaps.give_up();
+        }
+        are_read
     }
 
     /// Whether all of the `count` blocks from `first` on that lie on the disk were read ahead.

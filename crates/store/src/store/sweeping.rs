@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::{Newest, Store, gaps, lock};
-use crate::device::{Disk, ReadPiece};
+use crate::device::Disk;
 
 /// Blocks that are looked up at once, so that others come to their turn; chosen by us.
 const LOOKED_UP_AT_ONCE: usize = 4096;
@@ -16,6 +16,11 @@ const LOOKED_UP_AT_ONCE: usize = 4096;
 /// until it is asked for the next, and otherwise what it does in a tenth of a second, so that others come to their turn.
 const STEP_SLOTS: usize = 256;
 const STEP_REQUESTS: usize = 64;
+
+/// Requests that slots take in the order in which they stand.
+fn requests_in_order(slots: &[u32]) -> usize {
+    slots.chunk_by(|one, next| one.checked_add(1) == Some(*next)).count()
+}
 
 /// What is to be read in the order in which it lies.
 #[derive(Debug)]
@@ -78,18 +83,22 @@ impl<D: Disk> Store<D> {
     /// Requests of the disk that reading the `count` blocks from `first` on takes at the moment.
     #[must_use]
     pub fn requests_of(&self, first: u32, count: u32) -> u32 {
+        let mut slots = Vec::new();
+        self.add_unread(first..first.saturating_add(count), &mut slots);
+        requests_in_order(&slots) as u32
+    }
+
+    /// Adds the slots of `blocks` that are not in memory, in the order of the blocks, looked up at one moment.
+    fn add_unread(&self, blocks: impl Iterator<Item = u32>, slots: &mut Vec<u32>) {
         let mut scratch = vec![0; self.geometry.block_bytes as usize];
-        let (mut requests, mut last) = (0, None);
         let front = lock(&self.front);
-        for block in first..first.saturating_add(count) {
+        for block in blocks {
             if let Newest::InSlot(slot) = front.newest(block, &mut scratch)
                 && !self.ahead.holds(slot)
             {
-                requests += u32::from(last.is_none_or(|last: u32| last + 1 != slot));
-                last = Some(slot);
+                slots.push(slot);
             }
         }
-        requests
     }
 
     /// What it takes to read `blocks`, which nobody has in memory, in the order in which they lie; those that fit
@@ -98,26 +107,17 @@ impl<D: Disk> Store<D> {
     pub fn plan_sweep(&self, blocks: &[Range<u32>], bytes_max: u64) -> Sweep {
         let bytes = self.geometry.block_bytes as usize;
         let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
-        let mut scratch = vec![0; bytes];
         let mut wanted = Vec::new();
         let mut numbers = blocks.iter().cloned().flatten().take(bytes_max / bytes).peekable();
         while numbers.peek().is_some() {
-            let front = lock(&self.front);
-            for block in numbers.by_ref().take(LOOKED_UP_AT_ONCE) {
-                if let Newest::InSlot(slot) = front.newest(block, &mut scratch)
-                    && !self.ahead.holds(slot)
-                {
-                    wanted.push(slot);
-                }
-            }
+            self.add_unread(numbers.by_ref().take(LOOKED_UP_AT_ONCE), &mut wanted);
         }
-        let goes_on = |one: &u32, next: &u32| one.checked_add(1) == Some(*next);
-        let requests_one_by_one = wanted.chunk_by(goes_on).count();
+        let requests_one_by_one = requests_in_order(&wanted);
         wanted.sort_unstable();
         wanted.dedup();
         let longest = self.gaps.longest_in_sweep();
         let is_near = |one: &u32, next: &u32| {
-            goes_on(one, next) || gaps::before_slot(*one, *next, longest).is_some()
+            one.checked_add(1) == Some(*next) || gaps::before_slot(*one, *next, longest).is_some()
         };
         let mut runs: Vec<Range<u32>> =
             wanted.chunk_by(is_near).map(|run| run[0]..run[run.len() - 1] + 1).collect();
@@ -134,14 +134,7 @@ impl<D: Disk> Store<D> {
         let bytes = self.geometry.block_bytes as usize;
         let slots: Vec<u32> = step.iter().cloned().flatten().collect();
         let mut data = vec![0; slots.len() * bytes];
-        let (mut pieces, mut rest) = (Vec::with_capacity(step.len()), &mut data[..]);
-        for run in &step {
-            let (into, behind) = rest.split_at_mut(run.len() * bytes);
-            pieces.push(ReadPiece { offset: self.geometry.slot_offset(run.start), into });
-            rest = behind;
-        }
-        if self.disk.read_pieces(&mut pieces).is_err() {
-            self.gaps.give_up();
+        if !self.read_runs(step.into_iter(), &mut data) {
             return false;
         }
         // What is wanted goes first where there is not room for all.
