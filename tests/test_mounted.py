@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mounted_soak
@@ -245,6 +246,31 @@ def test_status_says_how_it_does(point: Path, capsys: pytest.CaptureFixture[str]
     assert "room is made by" in table
     assert "put together" in table
     assert agewell("fs", "status", point.parent) == 2
+
+
+def test_what_is_collected_is_placed_as_it_is_mounted(
+    image: Path, point: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocks = 24_000
+    (point / "file").write_bytes(b"f" * blocks * 4096)
+    draw = np.random.default_rng(1)
+    for placement, logs in (("none", 0), ("lifetime:4", 4), ("sepbit:3", 3)):
+        assert agewell("umount", point) == 0
+        assert agewell("mount", image, point, "-o", f"means=clean,placement={placement}") == 0
+        with (point / "file").open("r+b", buffering=0) as opened:
+            for block in draw.integers(0, blocks, 8_000).tolist():
+                opened.seek(block * 4096)
+                opened.write(b"n" * 4096)
+        capsys.readouterr()
+        assert agewell("fs", "status", point, "--json") == 0
+        document = json.loads(capsys.readouterr().out)
+        assert document["collected_logs"] == logs
+        assert document["since_mounted"]["cleaned_blocks"] > 0
+        assert agewell("fs", "status", point) == 0
+        where = f"to {logs} logs by expected lifetime" if logs else "behind what is new"
+        assert where in capsys.readouterr().out
+    assert agewell("umount", point) == 0
+    assert agewell("fsck", image, "--read-data", "--quiet") == 0
 
 
 def test_what_is_read_is_observed_unless_it_is_not_wanted(
@@ -615,6 +641,9 @@ def test_it_grows(image: Path, point: Path) -> None:
         (["mount", "NEW", "POINT"], "No such file"),
         (["mount", "DISK", "NEW"], "No such file"),
         (["mount", "DISK", "POINT", "-o", "means=magic"], "means=magic"),
+        (["mount", "DISK", "POINT", "-o", "placement=magic"], "placement=magic: placement is"),
+        (["mount", "DISK", "POINT", "-o", "placement=lifetime:1"], "2 to 16: lifetime:4"),
+        (["mount", "DISK", "POINT", "-o", "placement=none:3"], "placement=none:3"),
         (["mount", "DISK", "POINT", "-o", "fast"], "fast"),
         (["mount", "EMPTY", "POINT"], "EMPTY"),
         (["umount", "POINT"], "not mounted"),

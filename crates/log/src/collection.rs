@@ -9,7 +9,10 @@
 //!
 //! Collecting never needs more than the reserve, however blocks are divided among logs: what is
 //! staged for a log without an open segment has a free one, and what is collected before room is
-//! short leaves the reserve whole, because new data takes the rest of open segments unasked.
+//! short leaves the reserve whole, because new data takes the rest of open segments unasked. Where
+//! the logs share a reserve of fewer segments than there are logs, a log without room is lent that of
+//! another: a reserve of one segment has room for what lives in any victim, and what was staged of
+//! others is written, and has freed them, before a segment is short for it.
 
 use std::collections::VecDeque;
 
@@ -271,6 +274,17 @@ impl<P: Placement> Log<P> {
         Ok(read > 0)
     }
 
+    /// Whether there are fewer segments in reserve than logs.
+    fn shares_reserve(&self) -> bool {
+        (self.setting.reserve_segments as usize) < self.open.len()
+    }
+
+    /// The open log with the most room.
+    fn roomiest(&self) -> Option<usize> {
+        let rest = |log: &usize| self.open[*log].end - self.open[*log].next;
+        (0..self.open.len()).max_by_key(rest).filter(|log| rest(log) > 0)
+    }
+
     /// Whether `live` more blocks can be staged so that everything staged surely finds room in open
     /// and free segments, whichever logs they go to.
     fn has_room_to_stage(&self, live: u32) -> bool {
@@ -453,18 +467,22 @@ impl<P: Placement> Log<P> {
         let mut staged = std::mem::take(&mut self.staged[log]);
         let mut done = 0;
         while done < staged.len() {
+            let mut into = log;
             if self.open[log].next == self.open[log].end
                 && !self.open_segment(log, self.zones(true))
                 && !self.open_segment(log, self.all_zones())
             {
-                if !self.write_staged_kept(log, device)? {
+                if let Some(lender) = self.roomiest().filter(|_| self.shares_reserve()) {
+                    into = lender;
+                } else if self.write_staged_kept(log, device)? {
+                    continue;
+                } else {
                     return Err(self.full());
                 }
-                continue;
             }
-            let room = (self.open[log].end - self.open[log].next) as usize;
+            let room = (self.open[into].end - self.open[into].next) as usize;
             let now = &staged[done..staged.len().min(done + room)];
-            self.append_collected(log, now, device);
+            self.append_collected(into, now, device);
             done += now.len();
         }
         staged.clear();

@@ -64,8 +64,8 @@ pub struct LogSetting {
     pub trigger: Trigger,
     /// Most segments that one cleaning reads; 0 for as many as free one segment.
     pub batch_segments: u32,
-    /// Segments kept free for collected blocks to go to, in slots of the largest: at least one for
-    /// each log they may go to.
+    /// Segments kept free for collected blocks to go to, in slots of the largest: one for each log they may
+    /// go to, or fewer, at least one, that the logs share.
     pub reserve_segments: u32,
     /// Share of a segment that must be dead for age-aware and greedy policies to choose it.
     pub eligible_garbage: f64,

@@ -79,15 +79,14 @@ impl<P: Placement> Log<P> {
         (log.map, log.live_blocks, log.clock) = (map, live, clock);
         for (segment, times) in times.iter().enumerate().take(log.table.live.len()) {
             log.table.opened[segment] = times.opened;
-            log.table.sealed[segment] = times.sealed;
+            // When it was sealed before it was opened last is not known of it: it was open.
+            log.table.sealed[segment] = times.sealed.max(times.opened);
             log.table.youngest[segment] = times.youngest;
             log.table.log[segment] = times.log;
         }
         if !log.is_indifferent {
-            for (block, slot) in (0..).zip(&log.map).filter(|(_, slot)| **slot != NONE) {
-                let _ = log.placement.place_new(block, false, log.clock);
-                log.placement.placed(block, log.table.shape.segment_of(*slot));
-            }
+            let shape = &log.table.shape;
+            log.placement.restored(&log.map, &|slot| shape.segment_of(slot), log.clock);
         }
         for open in open {
             log.reopen(*open)?;

@@ -107,6 +107,7 @@ pub(crate) fn document<D: Disk>(
         "full": 1.0 - space.free as f64 / space.blocks.max(1) as f64,
         "mechanism": format!("{:?}", store.collect_rule()),
         "mechanism_is": why,
+        "collected_logs": store.collected_logs(),
         "since_mounted": {
             "user_blocks": log.user_blocks,
             "new_blocks": log.new_blocks,

@@ -12,7 +12,9 @@ use agewell_log::policy::mechanism::{Collect, Mechanism, PlugCandidate};
 use agewell_log::{CostMeter, Counts, Purpose};
 use agewell_store::device::{Disk, MemoryDisk, ModelledDisk, Spent};
 use agewell_store::replay::{ReplayError, Steps, Versions, in_place, through_store};
-use agewell_store::{FormatOptions, Geometry, Means, MediumCounts, OpenOptions, Store, StoreError};
+use agewell_store::{
+    FormatOptions, Geometry, Means, MediumCounts, OpenOptions, Placement, Store, StoreError,
+};
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -66,6 +68,8 @@ keys! {
         learns_prices: bool = "learns_prices" flag().or(true);
         /// syncs are placed a rotational delay apart, which is learnt; what is simulated leaves no gaps
         leaves_gaps: bool = "leaves_gaps" flag().or(false);
+        /// logs that what is collected is divided among by expected lifetime; 0: it goes behind new data
+        collected_logs: u32 = "collected_logs" natural().or(0);
         /// every block is read afterwards and held against what was written
         reads_back: bool = "reads_back" flag().or(true);
     }
@@ -177,6 +181,12 @@ impl Run<'_> {
         };
         let open = OpenOptions {
             means,
+            placement: if self.options.collected_logs > 0 {
+                Placement::Lifetime
+            } else {
+                Placement::None
+            },
+            collected_logs: Some(self.options.collected_logs),
             // As a simulated log does.
             begins_by: (!self.options.leaves_gaps).then_some(Mechanism::Clean),
             prices,

@@ -75,6 +75,7 @@ fn bases() -> Vec<Value> {
     layouts.push(json!({ "kind": "lfs", "placement": "user-collected",
         "segment_size": "64 KiB", "collected_segment_size": "128 KiB" }));
     layouts.push(json!({ "kind": "lfs", "placement": "life-table", "logs": 4 }));
+    layouts.push(json!({ "kind": "lfs", "placement": "collected-life-table", "logs": 256 }));
     for layout in layouts {
         bases.push(json!({
             "workload": {

@@ -108,6 +108,7 @@ fn every_choice_runs_and_reads_its_own_configuration_again() {
         "fadac",
         "sepbit",
         "life-table",
+        "collected-life-table",
         "oracle",
     ] {
         small(&|config| config["layout"]["placement"] = json!(placement));

@@ -13,6 +13,8 @@ pub(crate) enum Origin {
     Threaded,
     /// Slots on the disk, appended.
     Collected,
+    /// Slots on the disk, appended to what is not new either.
+    Separated,
     /// Slots on the disk, in holes.
     Plugged,
 }
@@ -20,10 +22,10 @@ pub(crate) enum Origin {
 impl Origin {
     /// Whether the data comes from the disk.
     pub(crate) fn copies(self) -> bool {
-        matches!(self, Self::Collected | Self::Plugged)
+        matches!(self, Self::Collected | Self::Separated | Self::Plugged)
     }
 
-    /// Whether it goes behind what was appended last.
+    /// Whether it goes behind what was appended last, new data among it.
     pub(crate) fn appends(self) -> bool {
         matches!(self, Self::Appended | Self::Collected)
     }

@@ -55,7 +55,7 @@ impl Learning {
             let purpose = match run.origin {
                 Origin::Appended => Purpose::NewData,
                 Origin::Threaded => Purpose::Thread,
-                Origin::Collected => Purpose::CollectWrite,
+                Origin::Collected | Origin::Separated => Purpose::CollectWrite,
                 Origin::Plugged => Purpose::Plug,
             };
             Transfer::of_blocks(purpose, run.slot, run.blocks)

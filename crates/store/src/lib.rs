@@ -25,6 +25,7 @@ mod recovery;
 mod rotational_delay;
 mod scrub;
 mod seeded;
+mod separation;
 mod store;
 mod sums;
 mod zones;
@@ -42,7 +43,7 @@ pub use kept_blocks::KeptBlocks;
 #[cfg(target_os = "linux")]
 pub use making::{MakeAt, MakeError, make};
 pub use medium::MediumCounts;
-pub use options::{Means, OpenOptions};
+pub use options::{COLLECTED_LOGS_MAX, Means, OpenOptions, Placement};
 pub use rotational_delay::SyncGap;
 pub use scrub::{Scrub, Scrubbed};
 #[cfg(feature = "seeded-faults")]

@@ -13,11 +13,30 @@ pub enum Means {
     Adaptive,
 }
 
+/// Where what is collected goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// Behind what is new.
+    None,
+    /// To logs by how long it is expected to live, by death rates that are measured (`LifeTable`).
+    Lifetime,
+    /// By whether it came from new data, and its age since (`SepBit`, Wang et al., FAST 2022).
+    SepBit,
+}
+
+/// Logs of collected blocks at most; chosen by us: each has an open segment.
+pub const COLLECTED_LOGS_MAX: u32 = 16;
+
 /// How a store is opened.
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
     /// How room is made.
     pub means: Means,
+    /// Where what is collected goes.
+    pub placement: Placement,
+    /// Logs of collected blocks, [`COLLECTED_LOGS_MAX`] at most, and one for every two segments that are kept
+    /// for collections; none: as many as pay.
+    pub collected_logs: Option<u32>,
     /// By what an adaptive store begins that has not chosen yet; none: by threading, which does nothing
     /// beforehand.
     pub begins_by: Option<Mechanism>,
@@ -41,6 +60,8 @@ impl Default for OpenOptions {
     fn default() -> Self {
         Self {
             means: Means::Adaptive,
+            placement: Placement::Lifetime,
+            collected_logs: None,
             begins_by: None,
             prices: CostModel {
                 access_ns: 2_000_000,

@@ -278,6 +278,12 @@ impl<D: Disk> Store<D> {
         lock(&self.front).engine.collect_rule()
     }
 
+    /// Logs that what is collected is divided among; 0 if it goes behind what is new.
+    #[must_use]
+    pub fn collected_logs(&self) -> usize {
+        lock(&self.front).engine.log().placement().collected_logs()
+    }
+
     /// What transfers have taken on its device, by which mechanisms are compared; none if the device has
     /// no clock.
     #[must_use]

@@ -261,12 +261,17 @@ def _put_together(done: dict[str, Any]) -> str:
     )
 
 
+def _placement(logs: int) -> str:
+    return f"to {logs} logs by expected lifetime" if logs else "behind what is new"
+
+
 def _figures(found: dict[str, Any]) -> list[tuple[str, str]]:
     since, journal = found["since_mounted"], found["journal"]
     rows = [
         ("full", f"{found['full']:.1%}"),
         ("free, GiB", f"{found['free_bytes'] / 2**30:,.3f}"),
         ("room is made by", f"{found['mechanism']}: {found['mechanism_is']}"),
+        ("what is collected goes", _placement(found["collected_logs"])),
         ("write amplification", f"{since['write_amplification'] or 1:.3f}"),
         ("blocks written", f"{since['user_blocks']:,}"),
         (

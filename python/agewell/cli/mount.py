@@ -28,6 +28,7 @@ def mount(
             "-o",
             metavar="NAME[=VALUE],...",
             help="ro, nosuid, nodev, noexec; means=adaptive|clean|plug|thread: how room is made; "
+            "placement=lifetime|sepbit|none: where what is collected goes; "
             "prices=ACCESS_US:FURTHER_US:MB_PER_S: by which costs, not those learnt from this "
             "device; rotdelay_us=DELAY:TURN: how far apart syncs are placed on a disk; "
             "cache_mib=N: memory for what describes files; readahead_mib=N: for scattered files "

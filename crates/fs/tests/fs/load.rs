@@ -8,7 +8,7 @@ use agewell_fs::{
 };
 use agewell_log::policy::mechanism::{Collect, Mechanism, PlugCandidate};
 use agewell_store::device::Disk;
-use agewell_store::{FormatOptions, Means, OpenOptions, Store};
+use agewell_store::{FormatOptions, Means, OpenOptions, Placement, Store};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
@@ -527,7 +527,14 @@ impl Shape {
             _ => Means::Adaptive,
         };
         let rotational_delay_ns = Some(self.rotational_delay_ns);
-        OpenOptions { means, rotational_delay_ns, ..OpenOptions::default() }
+        let (placement, collected_logs) = (Placement::SepBit, Some(2));
+        OpenOptions {
+            means,
+            placement,
+            collected_logs,
+            rotational_delay_ns,
+            ..OpenOptions::default()
+        }
     }
 
     /// Makes a file system on `disk`.

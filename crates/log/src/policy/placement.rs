@@ -17,7 +17,8 @@
 //! | [`Oracle`] | the known time of each block's death | 4 bytes, and 4 a write |
 //! | [`Batched`] | whatever a policy from outside says of many blocks at once | 4 bytes |
 //!
-//! [`Regrouping`] adds to any of them a log for blocks that are read together.
+//! [`Regrouping`] adds to any of them a log for blocks that are read together, [`NewTogether`] one for all
+//! that is new, so that only what is collected is divided.
 //!
 //! [`Renewal`] is a victim selection to go with any of them: it needs the live blocks of a segment
 //! and the clocks of its opening and sealing, and learns from victims.
@@ -32,6 +33,7 @@ mod dac;
 mod fadac;
 mod life_table;
 mod multi_log;
+mod new_together;
 mod none;
 mod oracle;
 mod regrouping;
@@ -47,6 +49,7 @@ pub use dac::Dac;
 pub use fadac::Fadac;
 pub use life_table::LifeTable;
 pub use multi_log::MultiLog;
+pub use new_together::NewTogether;
 pub use none::NoSeparation;
 pub use oracle::{Oracle, death_clocks};
 pub use regrouping::Regrouping;
@@ -85,6 +88,15 @@ pub trait Placement {
     /// above the number that the placement was made for is placed.
     fn ensure_blocks(&mut self, blocks: usize) {
         let _ = blocks;
+    }
+
+    /// Blocks lie on disk already when the log begins, at user block write number `clock`: `map` has the slot
+    /// of each, or [`u32::MAX`] where there is no such block, and `segment_of` says where a slot is.
+    fn restored(&mut self, map: &[u32], segment_of: &dyn Fn(u32) -> u32, clock: u64) {
+        for (block, slot) in (0..).zip(map).filter(|(_, slot)| **slot != u32::MAX) {
+            let _ = self.place_new(block, false, clock);
+            self.placed(block, segment_of(*slot));
+        }
     }
 
     /// `blocks` are placed next, one after another, as user block writes from number `clock` on; with

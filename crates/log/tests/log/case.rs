@@ -4,8 +4,8 @@ use agewell_core::{RandomStreams, Stream, uniform_below};
 use agewell_log::policy::cost::CostModel;
 use agewell_log::policy::mechanism::{Collect, Mechanism, PlugCandidate};
 use agewell_log::policy::placement::{
-    CollectedSegment, Dac, Fadac, LifeTable, MultiLog, NoSeparation, Oracle, Placement, Regrouping,
-    SepBit, Sfs, UserCollected,
+    CollectedSegment, Dac, Fadac, LifeTable, MultiLog, NewTogether, NoSeparation, Oracle,
+    Placement, Regrouping, SepBit, Sfs, UserCollected,
 };
 use agewell_log::{
     AdaptiveLog, Ages, Call, CollectedOrder, Header, LogError, LogSetting, LogShape, SegmentAge,
@@ -84,7 +84,7 @@ impl Placement for AnyPlacement {
 const REFUSALS: u32 = 10;
 
 /// Placements by number.
-pub(crate) const PLACEMENTS: u32 = 9;
+pub(crate) const PLACEMENTS: u32 = 10;
 
 pub(crate) fn placement(kind: u32, blocks: u32, segment_blocks: u32) -> AnyPlacement {
     let (streams, count) = (RandomStreams::new(1), blocks as usize);
@@ -97,6 +97,7 @@ pub(crate) fn placement(kind: u32, blocks: u32, segment_blocks: u32) -> AnyPlace
         5 => Box::new(Fadac::new(count, 5)),
         6 => Box::new(SepBit::new(count, 6)),
         7 => Box::new(LifeTable::new(count, 5)),
+        9 => Box::new(NewTogether::new(LifeTable::new(count, 4))),
         _ => {
             // The log must be right whatever its placement says, even an oracle that errs.
             let mut stream = streams.stream("deaths");
@@ -121,6 +122,15 @@ pub(crate) enum Means {
     Adaptive,
 }
 
+/// Segments that are kept for collections.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Reserve {
+    /// One for each log, and these.
+    OneEach { more: u32 },
+    /// One that the logs share, and these.
+    Shared { more: u32 },
+}
+
 /// A log and what is done to it.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
@@ -140,7 +150,7 @@ pub(crate) struct Case {
     pub(crate) zone_use: ZoneUse,
     pub(crate) trigger: Trigger,
     pub(crate) batch_segments: u32,
-    pub(crate) reserve_more: u32,
+    pub(crate) reserve: Reserve,
     pub(crate) eligible_garbage: f64,
     pub(crate) tracks_cache: bool,
     /// Whether blocks are written together now and then.
@@ -162,7 +172,10 @@ pub(crate) struct Case {
 impl Case {
     pub(crate) fn setting(&self) -> LogSetting {
         let logs = self.placed(1, 1).logs() as u32;
-        let reserve_segments = logs + self.reserve_more;
+        let reserve_segments = match self.reserve {
+            Reserve::OneEach { more } => logs + more,
+            Reserve::Shared { more } => 1 + more,
+        };
         let segments = self.segments + reserve_segments + logs;
         let mut zones = vec![Zone { segments, segment_blocks: self.segment_blocks }];
         if self.second_blocks > 0 {
@@ -493,7 +506,12 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
         ages: transfers.4,
         trigger: room.0,
         batch_segments: room.1,
-        reserve_more: room.2,
+        // Blocks that are kept together need a segment of their own.
+        reserve: if load.5 % 4 == 1 && !policy.4 {
+            Reserve::Shared { more: room.2 }
+        } else {
+            Reserve::OneEach { more: room.2 }
+        },
         eligible_garbage: room.3,
         fill: load.0,
         preloaded: load.1,

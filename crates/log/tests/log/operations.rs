@@ -1,10 +1,10 @@
 //! Any sequence of operations on any log, against the recorder.
 
 use agewell_log::policy::mechanism::{Collect, Mechanism};
-use agewell_log::{Ages, Header, LogError, Trigger, Victim, ZoneUse};
+use agewell_log::{Ages, CollectedOrder, Header, LogError, SegmentAge, Trigger, Victim, ZoneUse};
 use proptest::prelude::*;
 
-use crate::case::{Case, Means, cases};
+use crate::case::{Case, Means, Reserve, cases};
 
 /// Runs a case; a log that says it is full must have been allowed to be.
 fn holds_what_was_written(case: &Case, check_every: u32, thorough: bool) {
@@ -56,7 +56,7 @@ fn plain() -> Case {
         zone_use: ZoneUse::Any,
         trigger: Trigger::NoFreeSegment,
         batch_segments: 0,
-        reserve_more: 0,
+        reserve: Reserve::OneEach { more: 0 },
         eligible_garbage: 0.0,
         tracks_cache: false,
         reorganises: false,
@@ -86,6 +86,25 @@ fn regression_a_rehearsal_goes_on_beyond_the_writes_to_come() {
         hot: 1,
         steps: 167,
         seed: 12_059_238_285_452_074_412,
+        ..plain()
+    };
+    holds_what_was_written(&case, 5, false);
+}
+
+/// Logs that share a reserve of one segment lend one another room: a log without a segment found none.
+#[test]
+fn a_shared_reserve_of_one_segment_is_enough() {
+    let case = Case {
+        segment_blocks: 32,
+        segments: 9,
+        victim: Victim::Renewal,
+        placement: 4,
+        ages: Ages { segment: SegmentAge::Data, order: CollectedOrder::Age },
+        reserve: Reserve::Shared { more: 0 },
+        fill: 0.95,
+        preloaded: 0.7,
+        steps: 398,
+        seed: 11_986_996_969_107_271_385,
         ..plain()
     };
     holds_what_was_written(&case, 5, false);

@@ -17,7 +17,9 @@ use agewell_fuse::mount::{LoopDevice, MountKind};
 use agewell_fuse::{Options, Session};
 use agewell_store::Mechanism;
 use agewell_store::device::{Disk, FileDisk, FileOptions, ModelledDisk};
-use agewell_store::{CollectorOptions, CostModel, Means, OpenOptions, Store};
+use agewell_store::{
+    COLLECTED_LOGS_MAX, CollectorOptions, CostModel, Means, OpenOptions, Placement, Store,
+};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::mount::{MountFlags, UnmountFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -40,6 +42,9 @@ const READY: &str = "ready";
 #[derive(Debug, Clone)]
 struct Wanted {
     means: Means,
+    placement: Placement,
+    /// Logs of what is collected; as many as pay, if that is not said.
+    collected_logs: Option<u32>,
     /// What transfers cost; learnt, if that is not said.
     prices: Option<CostModel>,
     /// Time between syncs for which room is left, and what is lost without, ns; learnt, if that is not said.
@@ -62,6 +67,8 @@ impl Wanted {
     fn parse(words: &[String]) -> Result<Self, CommandError> {
         let mut wanted = Self {
             means: Means::Adaptive,
+            placement: OpenOptions::default().placement,
+            collected_logs: None,
             prices: None,
             rotational_delay_ns: None,
             timed_as: None,
@@ -120,6 +127,28 @@ impl Wanted {
                     }
                 }
             }
+            "placement" => {
+                let (kind, logs) = value.split_once(':').map_or((value, None), |(kind, logs)| {
+                    (
+                        kind,
+                        Some(
+                            logs.parse()
+                                .ok()
+                                .filter(|logs| (2..=COLLECTED_LOGS_MAX).contains(logs)),
+                        ),
+                    )
+                });
+                self.placement = match kind {
+                    "lifetime" => Placement::Lifetime,
+                    "sepbit" => Placement::SepBit,
+                    "none" if logs.is_none() => Placement::None,
+                    _ => return Err(placement_is(word)),
+                };
+                self.collected_logs = match logs {
+                    Some(None) => return Err(placement_is(word)),
+                    logs => logs.flatten(),
+                };
+            }
             "timed_as" if value.starts_with('/') => self.timed_as = Some(PathBuf::from(value)),
             "timed_as" => {
                 let why = "timed_as is the whole path of a device file: timed_as=/srv/my-disk.toml";
@@ -159,6 +188,14 @@ impl Wanted {
         }
         Ok(())
     }
+}
+
+fn placement_is(word: &str) -> CommandError {
+    let why = format!(
+        "none, or lifetime or sepbit and, if it is to be said, in how many logs what is collected \
+         goes, 2 to {COLLECTED_LOGS_MAX}: lifetime:4"
+    );
+    CommandError::input(format!("-o {word}: placement is {why}"))
 }
 
 pub(super) fn run(mut words: Words) -> Result<(), CommandError> {
@@ -253,6 +290,8 @@ fn serve_from(
     let failed = |error: &dyn Display| CommandError::failed(format!("{path}: {error}"));
     let opened = OpenOptions {
         means: wanted.means,
+        placement: wanted.placement,
+        collected_logs: wanted.collected_logs,
         begins_by: None,
         learns_prices: wanted.prices.is_none(),
         prices: wanted.prices.unwrap_or(OpenOptions::default().prices),

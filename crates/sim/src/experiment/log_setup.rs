@@ -7,7 +7,7 @@ use agewell_log::{LogSetting, Trigger, Victim, ZoneUse};
 
 use super::disk_size::shape;
 use super::prepared::Prepared;
-use crate::config::layout::{Collecting, LogLayout, LogTrigger};
+use crate::config::layout::{Collecting, LogLayout, LogTrigger, PlacementChoice};
 use crate::error::RunError;
 
 /// The setting of `layout` for the workload of `prepared`, if its placement keeps `logs` logs open.
@@ -37,8 +37,12 @@ pub(crate) fn log_setting(
             LogTrigger::FreeShare(share) => Trigger::FreeShare(share),
         },
         batch_segments: layout.keys.batch_segments,
-        // Each log that collected blocks may go to needs a segment to open.
-        reserve_segments: layout.keys.reserve_segments.max(logs as u32),
+        reserve_segments: match layout.keys.placement {
+            // As in a store, whose logs share them.
+            PlacementChoice::CollectedLifeTable => layout.keys.reserve_segments,
+            // Each log that collected blocks may go to needs a segment to open.
+            _ => layout.keys.reserve_segments.max(logs as u32),
+        },
         eligible_garbage: match layout.trigger {
             LogTrigger::NoFreeSegment | LogTrigger::FreeShare(_) => 0.0,
             // As in the SepBIT simulator: a segment less dead than the average is no victim.

@@ -3,8 +3,8 @@
 
 use agewell_core::RandomStreams;
 use agewell_log::policy::placement::{
-    Batched, CollectedSegment, Dac, Fadac, LifeTable, MultiLog, NoSeparation, Oracle, Placement,
-    SepBit, Sfs, UserCollected,
+    Batched, CollectedSegment, Dac, Fadac, LifeTable, MultiLog, NewTogether, NoSeparation, Oracle,
+    Placement, SepBit, Sfs, UserCollected,
 };
 
 use super::recorder::Recorder;
@@ -21,6 +21,7 @@ pub(crate) enum AnyPlacement {
     Fadac(Fadac),
     SepBit(SepBit),
     LifeTable(Box<LifeTable>),
+    CollectedLifeTable(Box<NewTogether<LifeTable>>),
     Oracle(Oracle),
     Recorder(Recorder),
     Batched(Box<Batched>),
@@ -50,6 +51,11 @@ impl AnyPlacement {
             PlacementChoice::LifeTable => {
                 AnyPlacement::LifeTable(Box::new(LifeTable::new(blocks, logs)))
             }
+            PlacementChoice::CollectedLifeTable => {
+                let placement =
+                    NewTogether::by_lifetime(blocks as u32, logs as u32, segment_blocks);
+                AnyPlacement::CollectedLifeTable(Box::new(placement))
+            }
             PlacementChoice::Oracle => {
                 AnyPlacement::Oracle(Oracle::new(deaths.to_vec(), blocks, segment_blocks, logs))
             }
@@ -76,6 +82,7 @@ macro_rules! each {
             AnyPlacement::Fadac($placement) => $call,
             AnyPlacement::SepBit($placement) => $call,
             AnyPlacement::LifeTable($placement) => $call,
+            AnyPlacement::CollectedLifeTable($placement) => $call,
             AnyPlacement::Oracle($placement) => $call,
             AnyPlacement::Recorder($placement) => $call,
             AnyPlacement::Batched($placement) => $call,

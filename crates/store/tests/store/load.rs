@@ -3,7 +3,7 @@
 use agewell_core::{RandomStreams, Stream, uniform_below};
 use agewell_log::policy::mechanism::{Collect, Mechanism, PlugCandidate};
 use agewell_store::device::Disk;
-use agewell_store::{FormatOptions, Means, OpenOptions, Store, StoreError, Transaction};
+use agewell_store::{FormatOptions, Means, OpenOptions, Placement, Store, StoreError, Transaction};
 
 /// A small store and what is done to it.
 #[derive(Debug, Clone)]
@@ -127,7 +127,14 @@ impl Load {
     pub(crate) fn open_options(&self) -> OpenOptions {
         // A few blocks pass in that time, or none.
         let rotational_delay_ns = Some([0, 10_000][(self.seed / 2 % 2) as usize]);
-        OpenOptions { means: self.means, rotational_delay_ns, ..OpenOptions::default() }
+        let placements = [Placement::SepBit, Placement::None, Placement::Lifetime];
+        OpenOptions {
+            means: self.means,
+            placement: placements[(self.seed / 21 % 3) as usize],
+            collected_logs: Some(3),
+            rotational_delay_ns,
+            ..OpenOptions::default()
+        }
     }
 }
 

@@ -7,10 +7,10 @@
 use agewell_core::{RandomStreams, Stream, uniform_below};
 use agewell_log::policy::cost::CostModel;
 use agewell_log::policy::mechanism::{Collect, Mechanism, PlugCandidate};
-use agewell_log::policy::placement::NoSeparation;
-use agewell_log::{Counts, Log, LogSetting, LogShape, Unpriced};
+use agewell_log::policy::placement::{NewTogether, NoSeparation, Placement as Places};
+use agewell_log::{Counts, Log, LogSetting, LogShape, Unpriced, Victim};
 use agewell_store::device::MemoryDisk;
-use agewell_store::{FormatOptions, Geometry, Means, OpenOptions, Store, Transaction};
+use agewell_store::{FormatOptions, Geometry, Means, OpenOptions, Placement, Store, Transaction};
 
 /// What is compared of the counters of both.
 type Measure = fn(&Counts) -> u64;
@@ -60,7 +60,12 @@ pub(crate) fn transactions(updates: Updates, blocks: u32, count: u32) -> Vec<Vec
 }
 
 /// What the simulator counts, from when the log is filled.
-fn simulated(geometry: &Geometry, collect: Collect, blocks: u32, load: &[Vec<u32>]) -> Counts {
+fn simulated(
+    geometry: &Geometry,
+    (collect, placement): (Collect, impl Places),
+    blocks: u32,
+    load: &[Vec<u32>],
+) -> Counts {
     let shape = LogShape::uniform(geometry.segments, SEGMENT_BLOCKS).unwrap();
     let disk = CostModel {
         access_ns: 8_000_000,
@@ -71,11 +76,12 @@ fn simulated(geometry: &Geometry, collect: Collect, blocks: u32, load: &[Vec<u32
     let setting = LogSetting {
         collect,
         buffer_blocks: SEGMENT_BLOCKS,
+        victim: if placement.logs() > 1 { Victim::Renewal } else { Victim::Greedy },
         reserve_segments: 2,
         record_slots: 1,
         ..LogSetting::plain(shape, geometry.blocks, disk)
     };
-    let mut log = Log::new(setting, NoSeparation).unwrap();
+    let mut log = Log::new(setting, placement).unwrap();
     let all: Vec<u32> = (0..blocks).collect();
     let mut filled = None;
     let chunks = all.chunks(TRANSACTION_BLOCKS as usize).map(<[u32]>::to_vec);
@@ -92,7 +98,11 @@ fn simulated(geometry: &Geometry, collect: Collect, blocks: u32, load: &[Vec<u32
 }
 
 /// What the store's log counts.
-fn carried_out(collect: Collect, full: f64, updates: Updates) -> (Counts, Counts) {
+fn carried_out(
+    (collect, placement): (Collect, Placement),
+    full: f64,
+    updates: Updates,
+) -> (Counts, Counts) {
     let disk = MemoryDisk::new(DEVICE_BYTES);
     let options = FormatOptions {
         block_bytes: BLOCK_BYTES,
@@ -104,6 +114,7 @@ fn carried_out(collect: Collect, full: f64, updates: Updates) -> (Counts, Counts
         disk,
         &OpenOptions {
             means: Means::Fixed(collect),
+            placement,
             rotational_delay_ns: Some(0),
             ..OpenOptions::default()
         },
@@ -125,7 +136,13 @@ fn carried_out(collect: Collect, full: f64, updates: Updates) -> (Counts, Counts
     for blocks in &load {
         write(&store, blocks);
     }
-    (store.log_counts().since(&filled), simulated(&geometry, collect, blocks, &load))
+    let simulated = if placement == Placement::None {
+        simulated(&geometry, (collect, NoSeparation), blocks, &load)
+    } else {
+        let placement = NewTogether::by_lifetime(geometry.blocks, 4, SEGMENT_BLOCKS);
+        simulated(&geometry, (collect, placement), blocks, &load)
+    };
+    (store.log_counts().since(&filled), simulated)
 }
 
 /// Blocks moved or threaded for each that is written.
@@ -136,15 +153,16 @@ fn cost(counts: &Counts, of: Measure) -> f64 {
 #[test]
 fn a_store_moves_what_the_simulator_says() {
     let mechanisms = [
-        Collect::Always(Mechanism::Clean),
-        Collect::Always(Mechanism::Plug),
-        Collect::Always(Mechanism::Thread),
-        Collect::Matthews1999(PlugCandidate::LeastUtilized),
+        (Collect::Always(Mechanism::Clean), Placement::None),
+        (Collect::Always(Mechanism::Clean), Placement::Lifetime),
+        (Collect::Always(Mechanism::Plug), Placement::None),
+        (Collect::Always(Mechanism::Thread), Placement::None),
+        (Collect::Matthews1999(PlugCandidate::LeastUtilized), Placement::None),
     ];
-    for collect in mechanisms {
+    for (collect, placement) in mechanisms {
         for full in [0.5, 0.8, 0.9, 0.95] {
             for updates in [Updates::Random, Updates::HotAndCold, Updates::Zipf] {
-                let (store, simulated) = carried_out(collect, full, updates);
+                let (store, simulated) = carried_out((collect, placement), full, updates);
                 let measures: [(&str, Measure); 3] = [
                     ("cleaned", |counts| counts.cleaned_blocks),
                     ("plugged", |counts| counts.plugged_blocks),
@@ -153,12 +171,12 @@ fn a_store_moves_what_the_simulator_says() {
                 for (name, of) in measures {
                     let (did, said) = (cost(&store, of), cost(&simulated, of));
                     println!(
-                        "{collect:?} {full} {updates:?}: {name} {did:.4}, simulated {said:.4}"
+                        "{collect:?} {placement:?} {full} {updates:?}: {name} {did:.4}, simulated {said:.4}"
                     );
                     let apart = (did - said).abs();
                     assert!(
                         apart <= 0.03 * said.max(0.1),
-                        "{collect:?} at {full}, {updates:?}: {name} {did}, simulated {said}"
+                        "{collect:?}, {placement:?} at {full}, {updates:?}: {name} {did}, simulated {said}"
                     );
                 }
             }

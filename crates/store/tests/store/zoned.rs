@@ -11,7 +11,7 @@ use agewell_disk::parameters::{Management, SimpleParameters, ZonedDrive, ZonedPa
 use agewell_disk::{DeviceKind, DeviceParameters};
 use agewell_log::policy::mechanism::Mechanism;
 use agewell_store::device::{Disk, ModelledDisk, Piece, WriteZones};
-use agewell_store::{FormatOptions, OpenOptions, Store, Transaction};
+use agewell_store::{FormatOptions, OpenOptions, Placement, Store, Transaction};
 
 use crate::simulation::{Updates, draw};
 
@@ -60,7 +60,11 @@ fn contents(block: u32, version: u32) -> Vec<u8> {
 
 #[test]
 fn a_store_keeps_to_zones_that_are_written_in_order() {
-    for segment_zones in [1, 2] {
+    let placements = [Placement::None, Placement::SepBit, Placement::Lifetime];
+    for (segment_zones, placement) in
+        [1, 2].into_iter().flat_map(|zones| placements.map(|placement| (zones, placement)))
+    {
+        let opened = OpenOptions { placement, collected_logs: Some(3), ..OpenOptions::default() };
         let disk = drive(CONVENTIONAL);
         let geometry = Store::format(&disk, &options(segment_zones)).unwrap();
         let blocks = geometry.capacity_blocks() as u32;
@@ -69,7 +73,8 @@ fn a_store_keeps_to_zones_that_are_written_in_order() {
         let mut cleaned = 0;
         for opening in 0..6 {
             // The last is closed in order, the others are left as they are.
-            let store = Store::open(Arc::clone(&disk), &OpenOptions::default()).unwrap();
+            let store = Store::open(Arc::clone(&disk), &opened).unwrap();
+            assert_eq!(store.collected_logs() > 0, placement != Placement::None);
             assert_eq!(store.opened().was_closed, opening == 0);
             for round in 0..400 {
                 let first = draw(Updates::HotAndCold, &mut random, blocks - 40);
@@ -190,7 +195,9 @@ fn what_died_in_a_zone_is_there_until_something_later_lasts() {
         let stops = Stops { disk: Arc::clone(&disk), writes_left };
         let before = disk.spent().discards.requests;
         let mut open = Vec::new();
-        if let Ok(store) = Store::open(stops, &OpenOptions::default()) {
+        let placement = if crashes % 2 == 0 { Placement::SepBit } else { Placement::None };
+        let opened = OpenOptions { placement, collected_logs: Some(3), ..OpenOptions::default() };
+        if let Ok(store) = Store::open(stops, &opened) {
             loop {
                 // A few blocks again and again, so that segments come free by themselves, written one by
                 // one; the records of some last before others of the same segment.

@@ -24,6 +24,16 @@ from agewell.studies.study import FigureResult
 from agewell.values.plot import Curve, Plot
 
 COLLECT = ("clean", "plug", "thread", "adaptive")
+
+LIFETIME = "lifetime"
+"""Cleaning into logs by expected lifetime."""
+
+COLLECTED_LOGS = 3
+"""How many of these there are."""
+
+LIFETIME_PERCENT = (50.0, 80.0, 90.0, 95.0)
+"""Where it is tried: at 98 % the few segments that are free would all be open ones."""
+
 PERCENT = (50.0, 80.0, 90.0, 95.0, 98.0)
 
 RESERVE_SEGMENTS = 8
@@ -36,6 +46,15 @@ Chosen by us: it is short, so that a segment more or less moves 2 % more or fewe
 _COUNTS = ("cleaned", "plugged", "threaded")
 _NOT_ATOMIC = "thread-not-atomic"
 """Threading in a simulation whose syncs may write over what they replace."""
+
+_MECHANISM = {LIFETIME: "clean", _NOT_ATOMIC: "thread"}
+_PLACEMENT: dict[str, dict[str, Any]] = {
+    LIFETIME: {
+        "layout.placement": "collected-life-table",
+        "layout.logs": COLLECTED_LOGS,
+        "layout.victim": "renewal",
+    }
+}
 
 
 def saved(context: Context, name: str, *, as_recorded: bool = False) -> tuple[Load, Path]:
@@ -88,23 +107,27 @@ def figure(name: str, context: Context) -> FigureResult:
         (collect, *size): {
             "workload.path": path,
             "workload.utilization": load.utilization(segments),
-            "layout.collect": "thread" if collect == _NOT_ATOMIC else collect,
+            "layout.collect": _MECHANISM.get(collect, collect),
             "layout.atomic_syncs": collect != _NOT_ATOMIC,
+            **_PLACEMENT.get(collect, {}),
         }
-        for collect in (*COLLECT, _NOT_ATOMIC)
+        for collect in (*COLLECT, LIFETIME, _NOT_ATOMIC)
         for size, segments in sizes.items()
+        if collect != LIFETIME or size[0] in LIFETIME_PERCENT
     }
     options: dict[Label, dict[str, Any]] = {
         (collect, *size): {
-            "by": collect,
+            "by": _MECHANISM.get(collect, collect),
+            "collected_logs": COLLECTED_LOGS if collect == LIFETIME else 0,
             "segments": segments,
             "segment_blocks": workloads.SEGMENT_BLOCKS,
             "block_bytes": BLOCK_BYTES,
             "reserve_segments": RESERVE_SEGMENTS,
             **_prices(tables["device"]),
         }
-        for collect in COLLECT
+        for collect in (*COLLECT, LIFETIME)
         for size, segments in sizes.items()
+        if collect != LIFETIME or size[0] in LIFETIME_PERCENT
     }
     simulated = context.run_many(tables, changes)
     found = {label: _of_simulation(run["metrics"]) for label, run in simulated.items()}
@@ -162,11 +185,11 @@ def _of_store(end: Mapping[str, Any], device: Mapping[str, Any]) -> dict[str, fl
 
 def _plot(load: Load, values: Mapping[str, float | None]) -> Plot:
     def heights(collect: str, *of: str) -> list[float]:
-        found = [values[key(load.name, collect, percent, *of)] for percent in PERCENT]
+        found = [values.get(key(load.name, collect, percent, *of)) for percent in PERCENT]
         return [each if each is not None else float("nan") for each in found]
 
     curves = []
-    for collect in COLLECT[:-1]:
+    for collect in (*COLLECT[:-1], LIFETIME):
         curves.append(Curve(collect, list(PERCENT), heights(collect, "cost", "simulated")))
         points = Curve(f"{collect}, store", list(PERCENT), heights(collect, "cost"), style="points")
         curves.append(points)

@@ -140,6 +140,7 @@ class FsStatus(TypedDict):
         journal: What is in the journal.
         mechanism: How room is made now.
         mechanism_is: Why.
+        collected_logs: Logs by expected lifetime for what is collected; 0: it goes behind new data.
         names: Making and removing files.
         process: Number of the process that serves it.
         read: Reads of files.
@@ -161,6 +162,7 @@ class FsStatus(TypedDict):
     journal: Journal
     mechanism: str
     mechanism_is: str
+    collected_logs: int
     names: Times
     process: int
     read: Times

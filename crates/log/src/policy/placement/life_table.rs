@@ -209,6 +209,15 @@ impl Placement for LifeTable {
         }
     }
 
+    /// When they were written is not known: long ago, and once.
+    fn restored(&mut self, map: &[u32], _segment_of: &dyn Fn(u32) -> u32, _clock: u64) {
+        self.ensure_blocks(map.len());
+        for (count, slot) in self.count.iter_mut().zip(map) {
+            *count = u16::from(*slot != u32::MAX);
+            self.live_blocks += u64::from(*count);
+        }
+    }
+
     #[inline]
     fn place_new(&mut self, block: u32, overwrites: bool, clock: u64) -> u8 {
         for _ in 0..VISITS {

@@ -16,8 +16,8 @@ use proptest::prelude::*;
 use rand_core::Rng;
 
 use super::{
-    CollectedSegment, Dac, Fadac, LifeTable, MultiLog, NoSeparation, Oracle, Placement, Renewal,
-    SepBit, Sfs, UserCollected, death_clocks,
+    CollectedSegment, Dac, Fadac, LifeTable, MultiLog, NewTogether, NoSeparation, Oracle,
+    Placement, Renewal, SepBit, Sfs, UserCollected, death_clocks,
 };
 use ReferenceVictim::{ByPolicy, CostBenefit, Greedy};
 
@@ -495,5 +495,6 @@ proptest! {
         exercise(Fadac::new(count, logs), blocks, &steps);
         exercise(SepBit::new(count, logs), blocks, &steps);
         exercise(LifeTable::new(count, logs), blocks, &steps).placement.verify();
+        exercise(NewTogether::new(LifeTable::new(count, logs.min(255))), blocks, &steps);
     }
 }

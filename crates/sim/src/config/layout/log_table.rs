@@ -42,6 +42,8 @@ pub enum PlacementChoice {
     SepBit,
     /// Measured death rates; ours.
     LifeTable,
+    /// New data in one log, collected data by measured death rates, as in a store.
+    CollectedLifeTable,
     /// The known time of each block's death.
     Oracle,
 }
@@ -55,6 +57,7 @@ const PLACEMENTS: &[(&str, PlacementChoice)] = &[
     ("fadac", PlacementChoice::Fadac),
     ("sepbit", PlacementChoice::SepBit),
     ("life-table", PlacementChoice::LifeTable),
+    ("collected-life-table", PlacementChoice::CollectedLifeTable),
     ("oracle", PlacementChoice::Oracle),
 ];
 
@@ -199,7 +202,7 @@ keys! {
         /// most segments that one cleaning reads; 0: as many as free one
         <"ours">
         batch_segments: u32 = "batch_segments" natural().or(0);
-        /// segments kept free; at least one for each log of a placement
+        /// segments kept free; at least one for each log of a placement, but for `collected-life-table`, whose logs share them
         <"ours">
         reserve_segments: u32 = "reserve_segments" count().or(1);
         /// when collection begins. `"no-free-segment"`: when one is needed; `"garbage"`: while more than
@@ -216,7 +219,7 @@ keys! {
         free_share: f64 = "free_share" number(0.0, 0.95).or(0.5);
         /// which open log a block goes to
         placement: PlacementChoice = "placement" choice(PLACEMENTS).or(PlacementChoice::None);
-        /// open logs of a placement that takes any number
+        /// open logs of a placement that takes any number; of `collected-life-table`, those beside that of new data
         <"the SepBIT simulator">
         logs: u32 = "logs" natural().from(2).to(256).or(6);
         /// segments of another size for collected data; needs `placement = "user-collected"`

@@ -1,0 +1,115 @@
+//! Any placement for what is collected, and one log before its own for all that is new.
+//!
+//! A store writes what is synced at once to one place, as every further place may cost a disk a seek; and its
+//! record lies before it. What survives a collection is written when there is time, and lives longer: it
+//! goes to logs by expected lifetime. The placement within is told of new data as if it were asked, so that it
+//! learns from that too.
+//!
+//! Nothing a block beside the placement within.
+
+use super::{CollectedSegment, LifeTable, Placement};
+
+/// A placement that new data is not divided by.
+#[derive(Debug, Clone)]
+pub struct NewTogether<P> {
+    within: P,
+}
+
+impl<P: Placement> NewTogether<P> {
+    /// `within` for what is collected.
+    ///
+    /// # Panics
+    /// If it has more than 255 logs.
+    #[must_use]
+    pub fn new(within: P) -> Self {
+        assert!(within.logs() < 256, "there is a number for its last log");
+        Self { within }
+    }
+
+    /// `segment` as the placement within may see it: new data is in its first log.
+    fn seen_within(&self, segment: &CollectedSegment) -> CollectedSegment {
+        let last = self.within.logs() as u8 - 1;
+        CollectedSegment { log: segment.log.saturating_sub(1).min(last), ..*segment }
+    }
+}
+
+impl NewTogether<LifeTable> {
+    /// The placement of a store of `blocks` blocks: `logs` logs, 255 at most, by life table for what is
+    /// collected, each of which must be worth the half of a segment of `segment_blocks` that an open one leaves
+    /// unused.
+    #[must_use]
+    pub fn by_lifetime(blocks: u32, logs: u32, segment_blocks: u32) -> Self {
+        let within = LifeTable::new(blocks as usize, logs.min(255) as usize);
+        Self::new(within.with_open_log_cost(f64::from(segment_blocks) / 2.0))
+    }
+}
+
+impl<P: Placement> Placement for NewTogether<P> {
+    fn logs(&self) -> usize {
+        self.within.logs() + 1
+    }
+
+    fn ensure_blocks(&mut self, blocks: usize) {
+        self.within.ensure_blocks(blocks);
+    }
+
+    fn restored(&mut self, map: &[u32], segment_of: &dyn Fn(u32) -> u32, clock: u64) {
+        self.within.restored(map, segment_of, clock);
+    }
+
+    #[inline]
+    fn place_new(&mut self, block: u32, overwrites: bool, clock: u64) -> u8 {
+        let _ = self.within.place_new(block, overwrites, clock);
+        0
+    }
+
+    #[inline]
+    fn place_collected(&mut self, block: u32, segment: &CollectedSegment, clock: u64) -> u8 {
+        let segment = self.seen_within(segment);
+        self.within.place_collected(block, &segment, clock) + 1
+    }
+
+    fn collected(&mut self, segment: &CollectedSegment, clock: u64) {
+        let segment = self.seen_within(segment);
+        self.within.collected(&segment, clock);
+    }
+
+    fn deleted(&mut self, block: u32, clock: u64) {
+        self.within.deleted(block, clock);
+    }
+
+    #[inline]
+    fn placed(&mut self, block: u32, segment: u32) {
+        self.within.placed(block, segment);
+    }
+
+    #[inline]
+    fn died(&mut self, block: u32, segment: u32) {
+        self.within.died(block, segment);
+    }
+
+    fn freed(&mut self, segment: u32) {
+        self.within.freed(segment);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SepBit;
+    use super::*;
+
+    #[test]
+    fn new_data_is_together_and_what_is_collected_is_divided() {
+        let mut placement = NewTogether::new(SepBit::new(10, 6));
+        assert_eq!(placement.logs(), 7);
+        let of_log = |log| CollectedSegment { log, blocks: 8, live: 4, opened: 1, sealed: 2 };
+        for clock in 1..=20 {
+            assert_eq!(placement.place_new(clock as u32 % 10, clock > 10, clock), 0);
+        }
+        // Survivors of new data go to the third log of the placement within, older ones to its fourth.
+        assert_eq!(placement.place_collected(3, &of_log(0), 20), 3);
+        assert_eq!(placement.place_collected(3, &of_log(3), 20), 4);
+        // A log that there is not, as of a store that was written with more.
+        assert_eq!(placement.place_collected(3, &of_log(9), 20), 4);
+    }
+}
