@@ -79,8 +79,7 @@ impl<P: Placement> Log<P> {
         (log.map, log.live_blocks, log.clock) = (map, live, clock);
         for (segment, times) in times.iter().enumerate().take(log.table.live.len()) {
             log.table.opened[segment] = times.opened;
-            // When it was sealed before it was opened last is not known of it: it was open.
-            log.table.sealed[segment] = times.sealed.max(times.opened);
+            log.table.sealed[segment] = times.sealed;
             log.table.youngest[segment] = times.youngest;
             log.table.log[segment] = times.log;
         }
@@ -124,6 +123,9 @@ impl<P: Placement> Log<P> {
                 self.free[self.table.shape.zone_of(segment)].push_back(segment);
             } else {
                 self.written_slots += u64::from(self.table.shape.segment_blocks(segment));
+                let (opened, sealed) = (&self.table.opened, &mut self.table.sealed);
+                // When it was sealed is not known if it was open when that was kept.
+                sealed[segment as usize] = sealed[segment as usize].max(opened[segment as usize]);
                 self.enter_index(segment);
             }
         }

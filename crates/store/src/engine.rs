@@ -27,7 +27,7 @@ use agewell_log::{
 use crate::StoreError;
 use crate::aligned::AlignedBytes;
 use crate::format::{ANNOUNCED_FREE_MAX, ANNOUNCED_THREADED_MAX, Geometry, NONE};
-use crate::group::Group;
+use crate::group::{Group, Origin};
 use crate::options::{Means, OpenOptions};
 use crate::rotational_delay::SyncGap;
 use crate::seeded::{SeededFault, is_seeded};
@@ -120,16 +120,13 @@ impl Engine {
             ..LogSetting::plain(shape, geometry.blocks, disk)
         };
         let block_bytes = geometry.block_bytes as usize;
-        let mut recorder = Recorder::new(geometry, next_sequence, disk, is_in_zones);
-        let open = kept.open.iter().find(|open| open.log == 0);
-        recorder.new_segment = open.map(|open| open.segment);
+        let recorder = Recorder::new(geometry, next_sequence, disk, is_in_zones);
         let data = AlignedBytes::zeroed(setting.buffer_blocks as usize * block_bytes);
         let placement = |blocks| Separation::new(options, geometry, blocks);
         let mut log = AdaptiveLog::restore(mechanisms, setting, placement, kept)?;
         // What costs nothing beforehand comes first.
         let first = if geometry.scatters { Mechanism::Thread } else { Mechanism::Clean };
         log.try_mechanism(mechanism.or(options.begins_by).unwrap_or(first));
-        recorder.separates = log.log().placement().logs() > 1;
         log.log_mut().enable_discard();
         log.leave_decisions();
         let kept_segments = geometry.reserve_segments + RESERVE_SEGMENTS;
@@ -372,6 +369,7 @@ impl Engine {
         if extent == Extent::Cleaned {
             self.log.log_mut().set_collect(Collect::Always(Mechanism::Clean));
         }
+        let before = self.new_data_segment();
         let (log, recorder) = (self.log.log_mut(), &mut self.recorder);
         let made = match extent {
             Extent::Segment | Extent::Cleaned => log.make_more_room(0, recorder),
@@ -379,7 +377,24 @@ impl Engine {
             Extent::Part => log.make_room_in_parts(PART_BLOCKS, recorder),
         };
         self.log.log_mut().set_collect(rule);
-        (self.take_groups(), made)
+        let mut groups = self.take_groups();
+        if self.log.log().placement().logs() > 1 {
+            let of_new_data = [before, self.new_data_segment()];
+            let segment_blocks = self.segment_blocks();
+            for run in groups.iter_mut().flat_map(|group| &mut group.runs) {
+                let is_behind_new = of_new_data.contains(&Some(run.slot / segment_blocks));
+                if run.origin == Origin::Collected && !is_behind_new {
+                    run.origin = Origin::Separated;
+                }
+            }
+        }
+        (groups, made)
+    }
+
+    /// The open segment of new data.
+    fn new_data_segment(&self) -> Option<u32> {
+        let open = self.log.log().open_segments().find(|open| open.log == 0);
+        open.map(|open| open.segment)
     }
 
     /// Slots whose data is dead, in segments that came free: first and number of those side by side.

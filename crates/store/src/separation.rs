@@ -72,7 +72,7 @@ fn logs(options: &OpenOptions, geometry: &Geometry, blocks: u32) -> u32 {
         Some(logs) => logs.min(COLLECTED_LOGS_MAX).min(kept / 2),
         None => (kept / SEGMENTS_A_LOG).min(LOGS_MAX),
     };
-    // One would only tell what is new from what is not.
+    // One would do no more than part what is new from what is not.
     if logs < 2 || options.placement == Placement::None { 0 } else { logs }
 }
 
@@ -117,18 +117,6 @@ impl placement::Placement for Separation {
 
     fn deleted(&mut self, block: u32, clock: u64) {
         each!(self, within => within.deleted(block, clock));
-    }
-
-    fn placed(&mut self, block: u32, segment: u32) {
-        each!(self, within => within.placed(block, segment));
-    }
-
-    fn died(&mut self, block: u32, segment: u32) {
-        each!(self, within => within.died(block, segment));
-    }
-
-    fn freed(&mut self, segment: u32) {
-        each!(self, within => within.freed(segment));
     }
 }
 

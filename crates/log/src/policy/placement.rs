@@ -49,7 +49,7 @@ pub use dac::Dac;
 pub use fadac::Fadac;
 pub use life_table::LifeTable;
 pub use multi_log::MultiLog;
-pub use new_together::NewTogether;
+pub use new_together::{BeginsLate, NewTogether};
 pub use none::NoSeparation;
 pub use oracle::{Oracle, death_clocks};
 pub use regrouping::Regrouping;

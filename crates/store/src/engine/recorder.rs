@@ -32,11 +32,6 @@ pub(super) struct Recorder {
     pub(super) meter: Option<CostMeter>,
     /// Blocks of a segment, if all that is in one is lost when its first slot is written.
     emptied_blocks: Option<u32>,
-    segment_blocks: u32,
-    /// Whether collected blocks have logs of their own.
-    pub(super) separates: bool,
-    /// The segment that new data was appended to last.
-    pub(super) new_segment: Option<u32>,
 }
 
 /// Slots that died in one group.
@@ -95,7 +90,6 @@ impl Recorder {
             copies_max: geometry.copies_max() as usize,
             meter: Some(CostMeter::new(disk)),
             emptied_blocks: is_in_zones.then_some(geometry.segment_blocks),
-            segment_blocks: geometry.segment_blocks,
             ..Self::default()
         }
     }
@@ -231,16 +225,9 @@ impl BlockDevice for Recorder {
     fn transfer_from(&mut self, transfer: &Transfer, contents: &[u32], sources: Sources<'_>) {
         self.meter.iter_mut().for_each(|meter| meter.transfer(transfer, contents));
         let slot = transfer.slot;
-        let segment = slot.checked_div(self.segment_blocks);
         let origin = match transfer.purpose {
-            Purpose::NewData | Purpose::RegroupWrite => {
-                self.new_segment = segment;
-                Origin::Appended
-            }
+            Purpose::NewData | Purpose::RegroupWrite => Origin::Appended,
             Purpose::Thread => Origin::Threaded,
-            Purpose::CollectWrite if self.separates && self.new_segment != segment => {
-                Origin::Separated
-            }
             Purpose::CollectWrite => Origin::Collected,
             Purpose::Plug => Origin::Plugged,
             _ => unreachable!("nothing else has its data named"),

@@ -46,7 +46,7 @@ mod mortality;
 use division::Division;
 use mortality::{COUNT_UNIT, Mortality};
 
-use super::{CollectedSegment, Placement, Renewal};
+use super::{BeginsLate, CollectedSegment, Placement, Renewal};
 
 /// Blocks that the sweep visits each user write; chosen by us: one to four change results by less
 /// than 1 %.
@@ -79,14 +79,18 @@ const ROUNDING_STEP: u16 = 40_503;
 pub struct LifeTable {
     logs: usize,
     open_log_blocks: f64,
-    /// One more than the sixteenths of writes of late; zero for a block that is not live.
+    /// One more than the sixteenths of writes of late; zero for a block that is not live, or not heard of.
     count: Vec<u16>,
     last_write: Vec<u32>,
     live_blocks: u64,
+    /// Live blocks that were not heard of.
+    unheard_blocks: u64,
     mortality: Mortality,
     division: Division,
     /// The log of each state.
     log: Box<[u8]>,
+    /// Whether there are several.
+    is_divided: bool,
     /// Logarithm of the price.
     log_price: f64,
     /// User writes since the last attempt to divide, and how many are due before the next.
@@ -113,9 +117,11 @@ impl LifeTable {
             count: vec![0; blocks],
             last_write: vec![0; blocks],
             live_blocks: 0,
+            unheard_blocks: 0,
             mortality: Mortality::new(),
             division: Division::new(logs),
             log: Box::new(Mortality::table(0)),
+            is_divided: false,
             log_price: libm::log(FIRST_PRICE),
             period_writes: 0,
             period: LEAST_PERIOD,
@@ -137,9 +143,20 @@ impl LifeTable {
     #[cfg(test)]
     pub(super) fn verify(&self) {
         let live = self.count.iter().filter(|count| **count > 0).count();
-        assert_eq!(live as u64, self.live_blocks, "live blocks");
+        assert_eq!(live as u64 + self.unheard_blocks, self.live_blocks, "live blocks");
         assert!(self.log.iter().all(|log| usize::from(*log) < self.logs), "logs in use");
         assert!(self.log_price.is_finite(), "the price is a number");
+    }
+
+    /// Whether live `block` is heard of only now: then it was written once, long ago.
+    #[inline]
+    fn hear_of(&mut self, block: usize) -> bool {
+        let is_new = self.count[block] == 0;
+        if is_new {
+            self.count[block] = 1;
+            self.unheard_blocks = self.unheard_blocks.saturating_sub(1);
+        }
+        is_new
     }
 
     #[inline]
@@ -194,6 +211,18 @@ impl LifeTable {
         for (log, (_, rate)) in self.log.iter_mut().zip(self.mortality.states()) {
             *log = self.division.log_of(rate);
         }
+        self.is_divided = self.log.iter().any(|log| *log != self.log[0]);
+    }
+}
+
+impl BeginsLate for LifeTable {
+    fn begin(&mut self, live_blocks: u64) {
+        self.live_blocks += live_blocks;
+        self.unheard_blocks += live_blocks;
+    }
+
+    fn divides(&self) -> bool {
+        self.is_divided
     }
 }
 
@@ -209,28 +238,23 @@ impl Placement for LifeTable {
         }
     }
 
-    /// When they were written is not known: long ago, and once.
-    fn restored(&mut self, map: &[u32], _segment_of: &dyn Fn(u32) -> u32, _clock: u64) {
-        self.ensure_blocks(map.len());
-        for (count, slot) in self.count.iter_mut().zip(map) {
-            *count = u16::from(*slot != u32::MAX);
-            self.live_blocks += u64::from(*count);
-        }
-    }
-
     #[inline]
     fn place_new(&mut self, block: u32, overwrites: bool, clock: u64) -> u8 {
         for _ in 0..VISITS {
             self.visit(clock);
         }
-        self.period_writes += 1;
+        let index = block as usize;
+        // Those not heard of are not met either: rates are of the others.
+        let is_heard_of = !overwrites || !self.hear_of(index);
+        self.period_writes += u64::from(is_heard_of);
         if self.period_writes >= self.period {
             self.end_period();
         }
-        let index = block as usize;
         if overwrites {
-            let state = self.state(index, clock);
-            self.mortality.died(state);
+            if is_heard_of {
+                let state = self.state(index, clock);
+                self.mortality.died(state);
+            }
             self.count[index] = self.count[index].saturating_add(COUNT_UNIT);
         } else {
             self.count[index] = 1;
@@ -242,6 +266,7 @@ impl Placement for LifeTable {
 
     #[inline]
     fn place_collected(&mut self, block: u32, _segment: &CollectedSegment, clock: u64) -> u8 {
+        let _ = self.hear_of(block as usize);
         self.log[self.state(block as usize, clock)]
     }
 
@@ -260,8 +285,11 @@ impl Placement for LifeTable {
     }
 
     fn deleted(&mut self, block: u32, _clock: u64) {
+        if self.unheard_blocks > 0 {
+            let _ = self.hear_of(block as usize);
+        }
         let count = std::mem::take(&mut self.count[block as usize]);
-        self.live_blocks -= u64::from(count > 0);
+        self.live_blocks = self.live_blocks.saturating_sub(u64::from(count > 0));
     }
 }
 

@@ -14,7 +14,7 @@
 //!
 //! Four bytes a block.
 
-use super::{CollectedSegment, Placement};
+use super::{BeginsLate, CollectedSegment, Placement};
 
 /// Segments of log 0 whose lifetime is averaged (Wang et al. 2022, algorithm 1).
 const AVERAGED_SEGMENTS: u32 = 16;
@@ -64,6 +64,16 @@ impl SepBit {
                 self.queue_blocks -= 1;
             }
         }
+    }
+}
+
+impl BeginsLate for SepBit {
+    fn begin(&mut self, live_blocks: u64) {
+        self.live_blocks += live_blocks;
+    }
+
+    fn divides(&self) -> bool {
+        true
     }
 }
 
