@@ -182,8 +182,7 @@ impl<P: Placement> Log<P> {
         let zones = self.victim_zones();
         let (shape, garbage) = (&self.table.shape, self.setting.eligible_garbage);
         let live_max = |zone| eligible_live(shape.zone(zone).segment_blocks, garbage);
-        let opened = |segment: u32| self.table.opened[segment as usize];
-        self.index.choose(zones, live_max, opened, self.clock, &mut self.setting.stream)
+        self.index.choose(zones, live_max, &self.table, self.clock, &mut self.setting.stream)
     }
 
     /// Most live blocks of a segment of `zone` that policies by utilization may choose.
@@ -307,6 +306,7 @@ impl<P: Placement> Log<P> {
         let view = CollectedSegment {
             log: self.table.log[victim as usize],
             blocks: end - first,
+            filled: self.table.filled(victim),
             live: self.table.live[victim as usize],
             opened: self.table.opened[victim as usize],
             sealed: self.table.sealed[victim as usize],

@@ -465,7 +465,7 @@ impl<P: Placement> Log<P> {
     #[inline]
     pub(crate) fn leave_record_slots(&mut self, log: usize) {
         if self.setting.record_slots > 0 {
-            self.appended(log, self.setting.record_slots);
+            self.leave_slots(log, self.setting.record_slots);
         }
     }
 
@@ -474,8 +474,15 @@ impl<P: Placement> Log<P> {
     pub(crate) fn leave_rest(&mut self, log: usize) {
         let rest = self.open[log].end - self.open[log].next;
         if rest > 0 {
-            self.appended(log, rest);
+            self.leave_slots(log, rest);
         }
+    }
+
+    /// Leaves the next `slots` slots of the open segment of `log` without a block.
+    #[inline]
+    fn leave_slots(&mut self, log: usize, slots: u32) {
+        self.table.left[self.open[log].segment as usize] += slots;
+        self.appended(log, slots);
     }
 
     #[cold]
@@ -589,6 +596,7 @@ impl<P: Placement> Log<P> {
         self.table.log[segment as usize] = log as u8;
         self.table.opened[segment as usize] = self.clock;
         self.table.youngest[segment as usize] = 0;
+        self.table.left[segment as usize] = 0;
         true
     }
 

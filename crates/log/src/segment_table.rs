@@ -66,6 +66,9 @@ pub(crate) struct SegmentTable {
     pub(crate) sealed: Vec<u64>,
     /// Clock when the youngest data of each segment was new.
     pub(crate) youngest: Vec<u64>,
+    /// Slots of each segment that were left without a block as it was written. Of segments that were
+    /// written before the log was opened none are known.
+    pub(crate) left: Vec<u32>,
 }
 
 impl SegmentTable {
@@ -87,14 +90,15 @@ impl SegmentTable {
             opened: vec![0; segments],
             sealed: vec![0; segments],
             youngest: vec![0; segments],
+            left: vec![0; segments],
         }
     }
 
     /// Bytes that slots and segments take.
     pub(crate) fn memory_bytes(&self) -> usize {
         let slots = self.owner.capacity() * 4 + self.live_bits.capacity() * 8;
-        // Live blocks, state, log and three clocks.
-        slots + self.live.capacity() * (4 + 1 + 1 + 3 * 8)
+        // Live blocks, slots left, state, log and three clocks.
+        slots + self.live.capacity() * (4 + 4 + 1 + 1 + 3 * 8)
     }
 
     /// Whether the block in `slot` is live.
@@ -305,6 +309,12 @@ impl SegmentTable {
     pub(crate) fn bounds(&self, segment: u32) -> (u32, u32) {
         let first = self.shape.first_slot(segment);
         (first, first + self.shape.segment_blocks(segment))
+    }
+
+    /// Blocks that were put into a full segment: at least those that live, also where holes were filled.
+    pub(crate) fn filled(&self, segment: u32) -> u32 {
+        let filled = self.shape.segment_blocks(segment) - self.left[segment as usize];
+        filled.max(self.live[segment as usize])
     }
 
     /// Dead blocks of a full segment.

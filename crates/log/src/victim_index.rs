@@ -12,7 +12,7 @@ use super::age_order::AgeOrder;
 use super::ages::SegmentAge;
 use super::policy::placement::{CollectedSegment, Renewal};
 pub use super::policy::victim::Victim;
-use super::segment_table::NONE;
+use super::segment_table::{NONE, SegmentTable};
 use super::utilization_order::UtilizationOrder;
 
 /// Of up to this many equally empty segments the one opened first is taken, because its blocks are
@@ -169,14 +169,15 @@ impl VictimIndex {
         &self,
         zones: std::ops::Range<usize>,
         live_max: impl Fn(usize) -> u32,
-        opened: impl Fn(u32) -> u64,
+        table: &SegmentTable,
         clock: u64,
         stream: &mut Stream,
     ) -> Option<u32> {
+        let opened = |segment: u32| table.opened[segment as usize];
         match self.victim {
             Victim::Greedy => self.emptiest(zones, live_max, opened),
             Victim::CostAge | Victim::CostAgeCache | Victim::BenefitRootAge | Victim::Renewal => {
-                self.best_by_age(zones, live_max, clock)
+                self.best_by_age(zones, live_max, table, clock)
             }
             // The oldest is collected however full it is: that is the policy.
             Victim::Fifo => self.longest_sealed(zones).next(),
@@ -222,6 +223,7 @@ impl VictimIndex {
         &self,
         zones: std::ops::Range<usize>,
         live_max: impl Fn(usize) -> u32,
+        table: &SegmentTable,
         clock: u64,
     ) -> Option<u32> {
         let (mut best, mut most) = (None, f64::NEG_INFINITY);
@@ -233,7 +235,9 @@ impl VictimIndex {
                 {
                     let age = clock - time;
                     let worth = match self.victim {
-                        Victim::Renewal => self.renewal.worth(live, blocks, age),
+                        Victim::Renewal => {
+                            self.renewal.worth(live, table.filled(segment), blocks, age)
+                        }
                         victim => victim.worth(live, blocks, age, cached),
                     };
                     if worth > most {

@@ -65,6 +65,8 @@ pub struct CollectedSegment {
     pub log: u8,
     /// Blocks that it can hold.
     pub blocks: u32,
+    /// Blocks that were put into it: its other slots were left to records, or were too few for them.
+    pub filled: u32,
     /// Blocks in it that are still live.
     pub live: u32,
     /// Clock when its first block was written.

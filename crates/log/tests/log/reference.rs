@@ -21,6 +21,7 @@ fn view(victim: &ReferenceSegment) -> CollectedSegment {
     CollectedSegment {
         log: victim.log,
         blocks: victim.blocks,
+        filled: victim.blocks,
         live: victim.live,
         opened: victim.opened,
         sealed: victim.written,

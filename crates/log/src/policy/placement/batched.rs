@@ -221,7 +221,8 @@ mod tests {
         assert_eq!(placed, [1, 0, 1]);
         assert_eq!(placement.place_new(7, false, 4), 1);
         assert_eq!(placement.place_new(3, true, 5), 1);
-        let segment = CollectedSegment { log: 0, blocks: 4, live: 2, opened: 1, sealed: 2 };
+        let segment =
+            CollectedSegment { log: 0, blocks: 4, filled: 4, live: 2, opened: 1, sealed: 2 };
         placement.will_collect(&mut [3, 4].into_iter(), &segment, 9);
         assert_eq!(placement.place_collected(3, &segment, 9), 1);
         // Another one than was said: what is left of the batch is not for it.

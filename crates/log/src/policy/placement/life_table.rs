@@ -272,12 +272,12 @@ impl Placement for LifeTable {
 
     fn collected(&mut self, segment: &CollectedSegment, clock: u64) {
         let share = f64::from(segment.live) / f64::from(segment.blocks);
-        let log_share = libm::log(share);
-        let gain = (1.0 - share) / share + log_share;
+        let gain = (1.0 - share) / share + libm::log(share);
         if !(gain.is_finite() && gain > 0.0) {
             return;
         }
         let age = clock + 1 - Renewal::written_at(segment.opened, segment.sealed);
+        let log_share = libm::log(f64::from(segment.live) / f64::from(segment.filled));
         let rate_a_round = -log_share / age as f64 * self.live_blocks as f64;
         let shown = libm::log((rate_a_round / gain).max(PRICE_BOUNDS.0));
         self.log_price += PRICE_WEIGHT * (shown - self.log_price);

@@ -125,7 +125,8 @@ mod tests {
         }
         placement.deleted(79, 80);
         assert_eq!(placement.live_blocks, 79);
-        let segment = CollectedSegment { log: 0, blocks: 8, live: 4, opened: 1, sealed: 2 };
+        let segment =
+            CollectedSegment { log: 0, blocks: 8, filled: 8, live: 4, opened: 1, sealed: 2 };
         for block in 0..60 {
             assert_eq!(placement.place_collected(block, &segment, 90), 0, "nothing is known yet");
         }
@@ -138,7 +139,8 @@ mod tests {
     fn new_data_is_together_and_what_is_collected_is_divided() {
         let mut placement = NewTogether::new(SepBit::new(10, 6));
         assert_eq!(placement.logs(), 7);
-        let of_log = |log| CollectedSegment { log, blocks: 8, live: 4, opened: 1, sealed: 2 };
+        let of_log =
+            |log| CollectedSegment { log, blocks: 8, filled: 8, live: 4, opened: 1, sealed: 2 };
         for clock in 1..=20 {
             assert_eq!(placement.place_new(clock as u32 % 10, clock > 10, clock), 0);
         }

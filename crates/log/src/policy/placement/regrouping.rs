@@ -156,7 +156,7 @@ mod tests {
     use agewell_core::RandomStreams;
 
     fn segment(log: u8) -> CollectedSegment {
-        CollectedSegment { log, blocks: 8, live: 4, opened: 1, sealed: 2 }
+        CollectedSegment { log, blocks: 8, filled: 8, live: 4, opened: 1, sealed: 2 }
     }
 
     #[test]

@@ -43,11 +43,15 @@ pub struct Renewal {
     victims: f64,
 }
 
-/// Deaths in a segment, and the block writes its blocks lived through, for a share of blocks live
-/// after `age` at a constant rate.
-fn deaths_and_exposure(live: u32, blocks: u32, age: u64) -> (f64, f64) {
-    let deaths = f64::from(blocks - live);
-    let logarithm = libm::log(f64::from(blocks) / f64::from(live));
+/// Deaths in a segment, and the block writes its blocks lived through, for a share of the `filled`
+/// blocks live after `age` at a constant rate.
+fn deaths_and_exposure(live: u32, filled: u32, age: u64) -> (f64, f64) {
+    if live == filled {
+        // Half a death, as one would have been counted; each has lived for the whole time.
+        return (0.5, f64::from(filled) * (age + 1) as f64);
+    }
+    let deaths = f64::from(filled - live);
+    let logarithm = libm::log(f64::from(filled) / f64::from(live));
     (deaths, deaths * (age + 1) as f64 / logarithm)
 }
 
@@ -66,11 +70,11 @@ impl Renewal {
 
     /// Learns from `segment`, collected at `clock`.
     pub fn collected(&mut self, segment: &CollectedSegment, clock: u64) {
-        if segment.live == 0 || segment.live == segment.blocks {
+        if segment.live == 0 || segment.live == segment.filled {
             return;
         }
         let age = clock - Self::written_at(segment.opened, segment.sealed);
-        let (deaths, exposure) = deaths_and_exposure(segment.live, segment.blocks, age);
+        let (deaths, exposure) = deaths_and_exposure(segment.live, segment.filled, age);
         self.deaths = self.deaths * REMEMBERED + deaths;
         self.exposure = self.exposure * REMEMBERED + exposure;
         self.victims = self.victims * REMEMBERED + 1.0;
@@ -89,11 +93,14 @@ impl Renewal {
         (deaths, deaths * self.exposure / self.deaths)
     }
 
-    /// How much a segment with `live` of `blocks` blocks live is worth collecting, `age` user block
-    /// writes after [`written_at`](Self::written_at): the highest is chosen. An empty one is worth
-    /// infinitely much, a full one nothing.
+    /// How much a segment of `blocks` slots is worth collecting, in which `live` of `filled` blocks are
+    /// live `age` user block writes after [`written_at`](Self::written_at): the highest is chosen. An
+    /// empty one is worth infinitely much, one with a block in every slot that lives nothing.
+    ///
+    /// Slots that were left without a block are freed as those of dead blocks are, so they count for the
+    /// gain; that nothing lives in them says nothing about how fast blocks die.
     #[must_use]
-    pub fn worth(&self, live: u32, blocks: u32, age: u64) -> f64 {
+    pub fn worth(&self, live: u32, filled: u32, blocks: u32, age: u64) -> f64 {
         if live == 0 {
             return f64::INFINITY;
         }
@@ -102,7 +109,7 @@ impl Renewal {
         }
         let share = f64::from(live) / f64::from(blocks);
         let gain = (1.0 - share) / share + libm::log(share);
-        let (deaths, exposure) = deaths_and_exposure(live, blocks, age);
+        let (deaths, exposure) = deaths_and_exposure(live, filled, age);
         let (prior_deaths, prior_exposure) = self.prior();
         gain * (exposure + prior_exposure) / (deaths + prior_deaths)
     }
@@ -113,16 +120,23 @@ mod tests {
     use super::*;
 
     fn victim(live: u32, age: u64) -> CollectedSegment {
-        CollectedSegment { log: 0, blocks: 512, live, opened: 0, sealed: 1_000_000 - age }
+        CollectedSegment {
+            log: 0,
+            blocks: 512,
+            filled: 512,
+            live,
+            opened: 0,
+            sealed: 1_000_000 - age,
+        }
     }
 
     #[test]
     fn older_and_emptier_segments_are_worth_more() {
         let renewal = Renewal::new();
-        assert!(renewal.worth(300, 512, 2_000) > renewal.worth(300, 512, 1_999));
-        assert!(renewal.worth(300, 512, 2_000) > renewal.worth(301, 512, 2_000));
-        assert!(renewal.worth(0, 512, 0) > renewal.worth(1, 512, 1 << 40));
-        assert!(renewal.worth(511, 512, 1) > renewal.worth(512, 512, 1 << 40));
+        assert!(renewal.worth(300, 512, 512, 2_000) > renewal.worth(300, 512, 512, 1_999));
+        assert!(renewal.worth(300, 512, 512, 2_000) > renewal.worth(301, 512, 512, 2_000));
+        assert!(renewal.worth(0, 512, 512, 0) > renewal.worth(1, 512, 512, 1 << 40));
+        assert!(renewal.worth(511, 512, 512, 1) > renewal.worth(512, 512, 512, 1 << 40));
     }
 
     #[test]
@@ -145,7 +159,19 @@ mod tests {
             unlike.collected(&victim(360, 1_000 << (turn % 10)), 1_000_000);
         }
         // 3 blocks emptier against twice as old.
-        assert!(alike.worth(357, 512, 500_000) > alike.worth(360, 512, 1_000_000));
-        assert!(unlike.worth(357, 512, 500_000) < unlike.worth(360, 512, 1_000_000));
+        assert!(alike.worth(357, 512, 512, 500_000) > alike.worth(360, 512, 512, 1_000_000));
+        assert!(unlike.worth(357, 512, 512, 500_000) < unlike.worth(360, 512, 512, 1_000_000));
+    }
+
+    #[test]
+    fn slots_without_a_block_count_as_room_and_not_as_deaths() {
+        let renewal = Renewal::new();
+        // As much would be freed; fewer blocks have died, so they die more slowly.
+        assert!(renewal.worth(300, 400, 512, 1_000) > renewal.worth(300, 512, 512, 1_000));
+        let nothing_died = renewal.worth(400, 400, 512, 1_000);
+        assert!(nothing_died.is_finite() && nothing_died > renewal.worth(400, 401, 512, 1_000));
+        let mut seen = Renewal::new();
+        seen.collected(&CollectedSegment { filled: 360, ..victim(360, 1_000) }, 1_000_000);
+        assert!(seen.victims.abs() < f64::EPSILON, "nothing died");
     }
 }

@@ -61,6 +61,7 @@ fn view(victim: &ReferenceSegment) -> CollectedSegment {
     CollectedSegment {
         log: victim.log,
         blocks: victim.blocks,
+        filled: victim.blocks,
         live: victim.live,
         opened: victim.opened,
         sealed: victim.written,
@@ -99,7 +100,7 @@ impl<P: Placement> ReferencePolicy for Bridge<P> {
     }
     fn worth(&self, segment: &ReferenceSegment, clock: u64) -> f64 {
         let age = clock - Renewal::written_at(segment.opened, segment.written);
-        self.renewal.worth(segment.live, segment.blocks, age)
+        self.renewal.worth(segment.live, segment.blocks, segment.blocks, age)
     }
 }
 
