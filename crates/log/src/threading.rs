@@ -13,9 +13,13 @@ use super::policy::placement::Placement;
 use super::buffers::Waiting;
 use super::{BlockDevice, Purpose, Sources};
 
-/// Share of the holes of the emptiest segment that one needs to be next in a sweep; chosen by us: a jump takes
-/// about as long as half the holes of a segment.
-const SWEEP_SHARE: f64 = 0.5;
+/// How many times the holes of the segment behind the last one that one needs to be next in a sweep instead: one
+/// that is not far away, and one anywhere. Chosen by us: a jump takes about as long as all of a segment, and what
+/// is passed over has no fewer holes the next time. On recorded loads of mail and of a database on an ST2000DM006,
+/// segments of 64 and 256 blocks, disk time is the same within 4 % from 4 and 5 to 12 and 15; with 2 and 2.5 it is
+/// up to 5 % more, with 100 and 100 half as much again.
+const NEAR_HOLES: f64 = 6.0;
+const FAR_HOLES: f64 = 8.0;
 
 /// Segments that a sweep passes over at most; chosen by us: farther on a disk's arm moves as long as anywhere.
 const SWEEP_REACH: u32 = 32;
@@ -138,8 +142,8 @@ impl<P: Placement> Log<P> {
         self.threaded_next = next;
     }
 
-    /// The first segment behind `last` that has at least [`SWEEP_SHARE`] of the emptiest one's holes, not far
-    /// away, or else the emptiest; without those of `but`.
+    /// The segment behind `last`, unless one near it has [`NEAR_HOLES`] times, or the emptiest of all
+    /// [`FAR_HOLES`] times its holes; without those of `but`.
     fn choose_behind(
         &mut self,
         last: Option<u32>,
@@ -147,20 +151,21 @@ impl<P: Placement> Log<P> {
         device: &impl BlockDevice,
     ) -> Option<u32> {
         let emptiest = self.choose_emptiest(but, device)?;
-        let holes = |log: &Self, segment: u32| {
-            let (first, end) = log.table.bounds(segment);
-            end - first - log.table.live[segment as usize]
-        };
-        let least = (f64::from(holes(self, emptiest)) * SWEEP_SHARE).ceil() as u32;
+        let mut best = (f64::from(self.table.dead(emptiest)) / FAR_HOLES, emptiest);
         let segments = self.table.shape.segments();
-        let behind = last.into_iter().flat_map(|last| last + 1..=last + SWEEP_REACH);
-        let mut near = behind.map(|segment| segment % segments).filter(|segment| {
-            self.table.state[*segment as usize].is_full()
-                && !but.contains(segment)
-                && holes(self, *segment) >= least
-                && self.has_fillable(*segment, device)
-        });
-        Some(near.next().unwrap_or(emptiest))
+        for behind in last.map_or(0..0, |last| last + 1..last + 1 + SWEEP_REACH) {
+            let segment = behind % segments;
+            if !self.table.state[segment as usize].is_full() {
+                continue;
+            }
+            let is_next = last.is_some_and(|last| behind == last + 1);
+            let worth =
+                f64::from(self.table.dead(segment)) / if is_next { 1.0 } else { NEAR_HOLES };
+            if worth > best.0 && !but.contains(&segment) && self.has_fillable(segment, device) {
+                best = (worth, segment);
+            }
+        }
+        Some(best.1)
     }
 
     /// The segments whose holes are filled next, if they are chosen ahead.

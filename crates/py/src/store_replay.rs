@@ -48,7 +48,9 @@ keys! {
         /// by a store that makes room so, or in place
         by: Carrier = "by" choice(CARRIERS).required();
         /// segments of the store
-        segments: u32 = "segments" count().required();
+        segments: Option<u32> = "segments" count().optional();
+        /// or so many that the blocks of the trace are this much of what it says that it holds
+        full_percent: Option<u32> = "full_percent" count().optional();
         /// blocks of a segment
         segment_blocks: u32 = "segment_blocks" count().or(64);
         /// bytes of a block
@@ -137,6 +139,23 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// How many segments the store has.
+    fn segments(&self, format: &FormatOptions) -> PyResult<u32> {
+        match (self.options.segments, self.options.full_percent) {
+            (Some(segments), None) => Ok(segments),
+            (None, Some(percent @ 1..=100)) => {
+                let held = (u64::from(self.steps.blocks) * 100).div_ceil(u64::from(percent));
+                let held = u32::try_from(held).ok();
+                held.and_then(|held| Geometry::segments_for(format, held)).ok_or_else(|| {
+                    error::input(format!("{} blocks are too many for a store", self.steps.blocks))
+                })
+            }
+            _ => Err(error::input(
+                "a store has `segments`, or `full_percent` from 1 to 100".to_owned(),
+            )),
+        }
+    }
+
     /// Carries it out on the disk that `made` makes of that many bytes; `spent` says what one has taken.
     fn on<D: Disk>(
         &self,
@@ -167,9 +186,9 @@ impl Run<'_> {
             // Only one store is made, and it is gone afterwards.
             ..FormatOptions::new(*b"agewell replayed")
         };
-        let bytes = Geometry::device_bytes(&format, self.options.segments).ok_or_else(|| {
-            error::input(format!("{} segments are too many for a store", self.options.segments))
-        })?;
+        let segments = self.segments(&format)?;
+        let bytes = Geometry::device_bytes(&format, segments)
+            .ok_or_else(|| error::input(format!("{segments} segments are too many for a store")))?;
         let disk = made(bytes);
         check_size(&disk, bytes)?;
         let geometry = Store::format(&disk, &format).map_err(of_store)?;

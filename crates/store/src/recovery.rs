@@ -334,33 +334,6 @@ impl Found {
         Ok(())
     }
 
-    /// The record that follows on what was `read`: behind it, or at the ring's beginning, or that of `copies`.
-    ///
-    /// Behind it there may lie one of the same number from before an opening, where one did not fit afterwards.
-    fn ring_record(
-        &self,
-        disk: &impl Disk,
-        read: &RingRead,
-        copies: &Copies,
-    ) -> Result<Option<(RingRecord, u32)>, StoreError> {
-        let (geometry, number) = (&self.geometry, read.ring.number);
-        let of_any = is_seeded(SeededFault::IncarnationOfRingIgnored);
-        let follows = |record: &RingRecord| {
-            record.number == number && (record.incarnation >= read.incarnation || of_any)
-        };
-        let places = [read.ring.at, 0];
-        let copy = copies.get(&number);
-        if let Some((at, record)) = copy.filter(|(at, one)| places.contains(at) && follows(one)) {
-            return Ok(Some((record.clone(), *at)));
-        }
-        for at in places.into_iter().filter(|at| *at < geometry.ring_blocks) {
-            if let Some(record) = record_at(disk, geometry, at)?.filter(follows) {
-                return Ok(Some((record, at)));
-            }
-        }
-        Ok(None)
-    }
-
     fn read_ring(&self, disk: &impl Disk, copies: &Copies) -> Result<RingRead, StoreError> {
         let (geometry, root) = (&self.geometry, &self.root);
         let mut read = RingRead {
@@ -370,7 +343,7 @@ impl Found {
             covered: root.sequence,
             ..RingRead::default()
         };
-        while let Some((mut record, at)) = self.ring_record(disk, &read, copies)? {
+        while let Some((mut record, at)) = next_ring_record(disk, geometry, &read, copies)? {
             let blocks = record.blocks(geometry);
             let skipped = if at == read.ring.at { 0 } else { geometry.ring_blocks - read.ring.at };
             if read.ring.used + blocks + skipped > geometry.ring_blocks {
@@ -697,6 +670,33 @@ impl Pages<'_> {
     }
 }
 
+/// The record that follows on what was `read`: behind it, or at the ring's beginning, or that of `copies`.
+///
+/// Behind it there may lie one of the same number from before an opening, where one did not fit afterwards.
+fn next_ring_record(
+    disk: &impl Disk,
+    geometry: &Geometry,
+    read: &RingRead,
+    copies: &Copies,
+) -> Result<Option<(RingRecord, u32)>, StoreError> {
+    let number = read.ring.number;
+    let of_any = is_seeded(SeededFault::IncarnationOfRingIgnored);
+    let follows = |record: &RingRecord| {
+        record.number == number && (record.incarnation >= read.incarnation || of_any)
+    };
+    let places = [read.ring.at, 0];
+    let copy = copies.get(&number);
+    if let Some((at, record)) = copy.filter(|(at, one)| places.contains(at) && follows(one)) {
+        return Ok(Some((record.clone(), *at)));
+    }
+    for at in places.into_iter().filter(|at| *at < geometry.ring_blocks) {
+        if let Some(record) = record_at(disk, geometry, at)?.filter(follows) {
+            return Ok(Some((record, at)));
+        }
+    }
+    Ok(None)
+}
+
 /// The record at `at`, if there is one.
 fn record_at(
     disk: &impl Disk,
@@ -749,4 +749,45 @@ fn is_whole(parts: &[Part]) -> bool {
     let mut there: Vec<u16> = parts.iter().map(|part| part.number).collect();
     there.sort_unstable();
     parts.iter().all(|part| part.parts == all) && there.into_iter().eq(0..all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{MemoryDisk, Piece};
+    use crate::format::FormatOptions;
+
+    /// Two records of the ring are lost in a crash, and the third, which is not, lies at the ring's end. After the
+    /// opening one with its number does not fit there, and stands at the beginning. Taking the one at the end for it
+    /// ended the reading, and what had been synced behind it was gone.
+    #[test]
+    fn a_record_of_before_at_the_end_of_the_ring_hides_none() {
+        let options = FormatOptions { segment_blocks: 16, ..FormatOptions::new([7; 16]) };
+        let geometry = Geometry::plan(4 << 20, &options).unwrap();
+        let disk = MemoryDisk::new(4 << 20);
+        let record = |incarnation| RingRecord {
+            incarnation,
+            number: 9,
+            sequence: 5,
+            flushed: 4,
+            kind: Kind::Part { part: 0, parts: 1, covers: false },
+            open: Vec::new(),
+            announced: vec![3],
+            runs: Runs::default(),
+            copy: Vec::new(),
+        };
+        let end = geometry.ring_blocks - 1;
+        for (at, record) in [(end, record(1)), (0, record(2))] {
+            let data = record.encode(&geometry, at);
+            let offset = geometry.offset(geometry.ring + u64::from(at));
+            disk.write(&[Piece { offset, data: &data }]).unwrap();
+        }
+        let found = |incarnation| {
+            let ring = Ring { number: 9, at: end, used: 0 };
+            let read = RingRead { ring, incarnation, ..RingRead::default() };
+            next_ring_record(&disk, &geometry, &read, &Copies::new()).unwrap()
+        };
+        assert_eq!(found(2), Some((record(2), 0)));
+        assert_eq!(found(1), Some((record(1), end)), "nothing was lost");
+    }
 }

@@ -17,14 +17,21 @@ const DELAYS_NS: [u64; 12] = [
     1_600_000, 2_000_000,
 ];
 
-/// Syncs that each delay has before delays are compared; chosen by us.
-const TRIED_MIN: u32 = 8;
+/// Syncs that each delay has before delays are compared; chosen by us: one that misses a turn is seen by then.
+const TRIED_MIN: u32 = 4;
 
-/// One sync in this number tries another delay than the best; chosen by us.
+/// Syncs that a delay has which takes at most [`CLOSE`] as long as the best one; chosen by us: how long a sync
+/// takes depends on more than its delay.
+const CLOSE_TRIED_MIN: u32 = 16;
+const CLOSE: f64 = 1.3;
+
+/// One sync in this number at most tries another delay than the best, as long as trials have taken no more than
+/// this share of all syncs' time longer; chosen by us: a trial may cost a turn.
 const TRY_EVERY: u64 = 24;
+const TRIALS_SHARE: f64 = 0.01;
 
 /// A sync counts for this part of what those with its delay take; chosen by us.
-const SHARE: f64 = 0.125;
+const SHARE: f64 = 1.0 / 32.0;
 
 /// Syncs shorter than this wait for no turn, ns: a quarter of a turn of a disk with 7,200 turns a minute.
 const TURNS_FROM_NS: f64 = 2_000_000.0;
@@ -65,6 +72,10 @@ pub(crate) struct RotationalDelay {
     said_ns: Option<u64>,
     tried: [Tried; DELAYS_NS.len()],
     syncs: u64,
+    trials: u64,
+    /// What all syncs have taken, and how much longer than with the best delay those took that tried others.
+    all_ns: f64,
+    lost_ns: f64,
     /// Which is tried now, if one is.
     trying: Option<usize>,
     /// Whether it was said that a delay gains.
@@ -82,6 +93,9 @@ impl RotationalDelay {
             said_ns,
             tried: [Tried::default(); DELAYS_NS.len()],
             syncs: 0,
+            trials: 0,
+            all_ns: 0.0,
+            lost_ns: 0.0,
             trying: None,
             gains: false,
             done_ns: None,
@@ -132,13 +146,16 @@ impl RotationalDelay {
     /// The group was synced from `begin_ns` to `end_ns`.
     pub(crate) fn synced(&mut self, begin_ns: u64, end_ns: u64) {
         self.done_ns = Some(end_ns);
-        if let Some(tried) = self.trying.take().map(|index| &mut self.tried[index]) {
-            let time_ns = end_ns.saturating_sub(begin_ns) as f64;
-            let share =
-                if tried.syncs < TRIED_MIN { 1.0 / f64::from(tried.syncs + 1) } else { SHARE };
-            tried.mean_ns += (time_ns - tried.mean_ns) * share;
-            tried.syncs = tried.syncs.saturating_add(1);
+        let Some(index) = self.trying.take() else { return };
+        let time_ns = end_ns.saturating_sub(begin_ns) as f64;
+        self.all_ns += time_ns;
+        let best = self.best();
+        if index != best {
+            self.lost_ns += (time_ns - self.tried[best].mean_ns).max(0.0);
         }
+        let tried = &mut self.tried[index];
+        tried.syncs = tried.syncs.saturating_add(1);
+        tried.mean_ns += (time_ns - tried.mean_ns) * (1.0 / f64::from(tried.syncs)).max(SHARE);
     }
 
     /// The delay of the next sync, by its number.
@@ -151,10 +168,17 @@ impl RotationalDelay {
         if let Some(next) = self.tried.iter().position(|tried| tried.syncs < TRIED_MIN) {
             return next;
         }
-        if self.syncs.is_multiple_of(TRY_EVERY) {
-            return (self.syncs / TRY_EVERY % DELAYS_NS.len() as u64) as usize;
+        let best = self.best();
+        let close_ns = self.tried[best].mean_ns * CLOSE;
+        let is_close = |tried: &Tried| tried.syncs < CLOSE_TRIED_MIN && tried.mean_ns <= close_ns;
+        if let Some(next) = self.tried.iter().position(is_close) {
+            return next;
         }
-        self.best()
+        if self.syncs.is_multiple_of(TRY_EVERY) && self.lost_ns <= TRIALS_SHARE * self.all_ns {
+            self.trials += 1;
+            return (self.trials % DELAYS_NS.len() as u64) as usize;
+        }
+        best
     }
 
     /// The delay with the shortest syncs, as far as it is known; 0 where it gains too little.
@@ -217,7 +241,7 @@ mod tests {
             let (took_ns, blocks) = turns(&mut delay(None), 2000, overhead_ns);
             // No longer than the next delay that is tried, and some trials.
             let least_ns = (2 * overhead_ns + 100_000) as f64;
-            assert!(took_ns < least_ns + 0.06 * TURN_NS as f64, "{overhead_ns}: {took_ns}");
+            assert!(took_ns < least_ns + 0.04 * TURN_NS as f64, "{overhead_ns}: {took_ns}");
             assert!(blocks < 2000 * 2 * (overhead_ns + 150_000) / 20_833 + 2000, "{blocks}");
         }
     }

@@ -61,8 +61,6 @@ seeded_faults! {
     RecordHoleNotHeld,
     /// A record goes into a hole where a reader does not look.
     HoleNotNamed,
-    /// What lies among the data of other records is not looked at.
-    DataNotSearched,
     /// An inline record is written over before a checkpoint that lasts has it.
     NeedsCoveredIgnored,
     /// A slot of data is written over before the group in which it died is flushed.

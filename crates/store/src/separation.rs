@@ -135,14 +135,14 @@ mod tests {
     #[test]
     fn there_are_as_many_logs_as_there_are_segments_kept_for() {
         let usual = OpenOptions::default();
-        // 5.8 % of the segments are kept, eight at least.
-        let found = [100, 300, 500, 600, 20_000].map(|all| collected_logs(&usual, all, 1));
+        // 6.4 % of the segments are kept, eight at least.
+        let found = [100, 300, 400, 600, 20_000].map(|all| collected_logs(&usual, all, 1));
         assert_eq!(found, [0, 2, 3, 4, 4]);
-        assert_eq!(collected_logs(&usual, 20_000, 50), 2, "a sample has fewer");
+        assert_eq!(collected_logs(&usual, 20_000, 60), 2, "a sample has fewer");
         let said = OpenOptions { collected_logs: Some(9), ..OpenOptions::default() };
         assert_eq!([100, 500].map(|all| collected_logs(&said, all, 1)), [4, 9]);
         let sep_bit = OpenOptions { placement: Placement::SepBit, ..OpenOptions::default() };
-        assert_eq!(collected_logs(&sep_bit, 500, 1), 3);
+        assert_eq!(collected_logs(&sep_bit, 400, 1), 3);
         let none = OpenOptions { placement: Placement::None, ..OpenOptions::default() };
         assert_eq!(collected_logs(&none, 20_000, 1), 0);
     }

@@ -11,7 +11,8 @@ use super::case::DISK;
 
 const SEGMENT_BLOCKS: u32 = 64;
 const SEGMENTS: u32 = 60;
-const AHEAD: u32 = 5;
+/// As many as a sync of eight blocks may need, and the one that is being filled.
+const AHEAD: u32 = 9;
 
 /// Runs of holes that were filled since the last sync, holes with records, blocks that were appended, and slots
 /// that may not be filled.

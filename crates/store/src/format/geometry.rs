@@ -37,12 +37,12 @@ const RESERVE_SEGMENTS_MIN: u32 = 8;
 /// Share of the segments kept from users at least; chosen by us: what lies free when a store is full is what
 /// it goes on with, and of a device of 512 MiB, more than nine tenths are left for files. (Flash drives keep
 /// 7 % and more for the same purpose.)
-const RESERVE_SHARE: f64 = 0.058;
+const RESERVE_SHARE: f64 = 0.064;
 
 /// Bytes of the ring for each block: as many records of eight bytes as this may wait until the map is
 /// written, so that the map costs little; chosen by us: 1.2 % of blocks of 4 KiB. At most
 /// [`RING_BYTES_MAX`], which is read in a second.
-const RING_BYTES_A_BLOCK: u64 = 48;
+const RING_BYTES_A_BLOCK: u64 = 32;
 const RING_BYTES_MAX: u64 = 256 << 20;
 /// Blocks of the ring at least: a few of the longest records.
 const RING_BLOCKS_MIN: u64 = 32;
@@ -238,6 +238,25 @@ impl Geometry {
             self.used_blocks = self.segments_start + slots + 1;
         }
         self
+    }
+
+    /// The fewest segments of a store that gives its users `blocks` blocks; none if that is too many.
+    #[must_use]
+    pub fn segments_for(options: &FormatOptions, blocks: u32) -> Option<u32> {
+        let (mut fewest, mut most) =
+            (1, blocks.div_ceil(options.segment_blocks).checked_mul(2)? + 16);
+        let holds = |segments| {
+            let geometry = Self::with_segments(options, segments);
+            geometry.map(|geometry| {
+                segments > geometry.reserve_segments
+                    && geometry.capacity_blocks() >= u64::from(blocks)
+            })
+        };
+        while fewest < most {
+            let middle = u32::midpoint(fewest, most);
+            if holds(middle).unwrap_or(true) { most = middle } else { fewest = middle + 1 }
+        }
+        holds(fewest)?.then_some(fewest)
     }
 
     fn with_segments(options: &FormatOptions, segments: u32) -> Option<Self> {
@@ -549,5 +568,21 @@ mod tests {
         let geometry = Geometry::plan(1 << 30, &FormatOptions::new([0; 16])).unwrap();
         let usable = geometry.capacity_blocks() as f64 * 4096.0 / f64::from(1 << 30);
         assert!(usable >= 0.91, "{usable}");
+    }
+
+    #[test]
+    fn a_store_for_some_blocks_has_room_for_them_and_not_for_a_segment_more() {
+        for (blocks, segment_blocks, reserve) in
+            [(1, 8, None), (80_000, 256, None), (80_000, 64, Some(20)), (3_000_000, 512, None)]
+        {
+            let mut options = FormatOptions::new([0; 16]);
+            (options.segment_blocks, options.reserve_segments) = (segment_blocks, reserve);
+            let segments = Geometry::segments_for(&options, blocks).unwrap();
+            let capacity =
+                |segments| Geometry::with_segments(&options, segments).unwrap().capacity_blocks();
+            let (least, most) = (u64::from(blocks), u64::from(blocks + segment_blocks));
+            assert!((least..most).contains(&capacity(segments)), "{blocks} in {segments}");
+        }
+        assert_eq!(Geometry::segments_for(&FormatOptions::new([0; 16]), u32::MAX), None);
     }
 }

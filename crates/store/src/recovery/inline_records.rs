@@ -107,9 +107,50 @@ pub(super) fn find(
             next = slot + 1 + behind;
             found.push((slot, record));
             // In what lies behind it there may be holes by now, with records in them.
-            let all = geometry.scatters && !is_seeded(SeededFault::DataNotSearched);
-            slot = if all { slot + 1 } else { next };
+            slot = if geometry.scatters { slot + 1 } else { next };
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{MemoryDisk, Piece};
+    use crate::format::{FormatOptions, Named};
+
+    #[test]
+    fn a_record_in_a_hole_among_the_data_of_another_is_found() {
+        let options = FormatOptions { segment_blocks: 16, ..FormatOptions::new([7; 16]) };
+        let geometry = Geometry::plan(4 << 20, &options).unwrap();
+        let record = |sequence, first: u32, runs: Vec<(u32, u32)>| InlineRecord {
+            incarnation: 1,
+            sequence,
+            flushed: 0,
+            part: 0,
+            parts: 1,
+            data: (first..first + 4).map(|block| Named { block, sum: 0 }).collect(),
+            runs,
+            freed: Vec::new(),
+            copy: Vec::new(),
+        };
+        let disk = MemoryDisk::new(4 << 20);
+        let write = |slot: u32, record: &InlineRecord| {
+            let mut bytes = vec![0; geometry.block_bytes as usize];
+            record.encode(&geometry, slot, &mut bytes);
+            disk.write(&[Piece { offset: geometry.slot_offset(slot), data: &bytes }]).unwrap();
+        };
+        // The data of the first lies in the four slots behind it. Some of it is dead: its places have data of the
+        // second, and the second.
+        let (appended, filled) = (record(5, 0, Vec::new()), record(6, 9, vec![(18, 1), (20, 3)]));
+        write(17, &appended);
+        write(19, &filled);
+        let mut found = find(&disk, &geometry, &[16], (1, 4)).unwrap();
+        found.sort_by_key(|(slot, _)| *slot);
+        assert_eq!(found, [(17, appended.clone()), (19, filled.clone())]);
+        // Of stores without such records nothing is looked for there.
+        let geometry = Geometry { scatters: false, ..geometry };
+        let found = find(&disk, &geometry, &[16], (1, 4)).unwrap();
+        assert_eq!(found, [(17, appended)]);
+    }
 }

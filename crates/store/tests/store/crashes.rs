@@ -80,16 +80,6 @@ fn one_crash_leaves_a_prefix() {
     }
 }
 
-/// Two records of the ring that are lost, and the third, which is not, at the ring's end: after the opening one with
-/// its number does not fit there, and stands at the beginning. The reader took the one at the end, which is of before,
-/// for the next, and ended there.
-#[test]
-fn a_record_of_before_at_the_end_of_the_ring_hides_none() {
-    if let Err(violation) = replay(&load(27_111_332), &[(17, 190)]) {
-        panic!("{violation}");
-    }
-}
-
 /// The same seed is the same states: a name stands for one.
 #[test]
 fn exploring_is_deterministic() {
