@@ -55,18 +55,29 @@ impl Disk for SlowlyFlushed {
     }
 }
 
-fn store<D: Disk>(disk: D, options: &OpenOptions) -> Arc<Store<D>> {
+/// A store on a disk of any kind, of which the compiler makes one.
+type AnyStore = Store<Box<dyn Disk>>;
+
+fn open(disk: impl Disk + 'static, options: &OpenOptions) -> AnyStore {
+    Store::open(Box::new(disk) as Box<dyn Disk>, options).unwrap()
+}
+
+fn store(disk: impl Disk + 'static, options: &OpenOptions) -> Arc<AnyStore> {
     store_of(disk, options, 32)
 }
 
-fn store_of<D: Disk>(disk: D, options: &OpenOptions, segment_blocks: u32) -> Arc<Store<D>> {
+fn store_of(
+    disk: impl Disk + 'static,
+    options: &OpenOptions,
+    segment_blocks: u32,
+) -> Arc<AnyStore> {
     let format = FormatOptions {
         block_bytes: BLOCK_BYTES as u32,
         segment_blocks,
         ..FormatOptions::new([9; 16])
     };
     Store::format(&disk, &format).unwrap();
-    Arc::new(Store::open(disk, options).unwrap())
+    Arc::new(open(disk, options))
 }
 
 /// The data of version `version` of `block`; nothing else has it.
@@ -96,7 +107,7 @@ impl Owner {
     }
 
     /// A transaction of up to eight blocks, of which some are freed.
-    fn write<D: Disk>(&mut self, store: &Store<D>) {
+    fn write(&mut self, store: &AnyStore) {
         let mut changes: BTreeMap<u32, Option<Vec<u8>>> = BTreeMap::new();
         for _ in 0..=uniform_below(&mut self.random, 8) {
             let block = self.draw();
@@ -117,7 +128,7 @@ impl Owner {
     }
 
     /// Reads all of its blocks at once.
-    fn check_all<D: Disk>(&self, store: &Store<D>) {
+    fn check_all(&self, store: &AnyStore) {
         let mut into = vec![1; self.blocks.len() * BLOCK_BYTES];
         let absent = store.read_run(self.blocks.start, &mut into).unwrap();
         let gone = self.blocks.clone().filter(|block| !self.versions.contains_key(block));
@@ -129,7 +140,7 @@ impl Owner {
         }
     }
 
-    fn check<D: Disk>(&self, store: &Store<D>, block: u32) {
+    fn check(&self, store: &AnyStore, block: u32) {
         let mut into = vec![0; BLOCK_BYTES];
         let is_there = store.read(block, &mut into).unwrap();
         let version = self.versions.get(&block);
@@ -141,7 +152,7 @@ impl Owner {
 }
 
 /// Every thread writes blocks of its own, reads them back, and syncs now and then.
-fn work<D: Disk + Send + Sync>(store: &Store<D>, rounds: u32, blocks: u32) -> Vec<Owner> {
+fn work(store: &AnyStore, rounds: u32, blocks: u32) -> Vec<Owner> {
     thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS)
             .map(|thread| {
@@ -200,7 +211,7 @@ fn each_thread_sees_what_it_has_written_and_it_is_there_after_opening() {
             assert!(made > 1_000, "{options:?}: {counts:?}");
             // As after a crash: it is not closed.
             drop(store);
-            let store = Store::open(disk, &options).unwrap();
+            let store = open(disk, &options);
             store.verify();
             for owner in &owners {
                 owner.blocks.clone().for_each(|block| owner.check(&store, block));
@@ -297,7 +308,7 @@ fn long_segments_are_plugged_behind_in_parts() {
     store.verify();
     // As after a crash: it is not closed.
     drop(store);
-    let store = Store::open(disk, &options).unwrap();
+    let store = open(disk, &options);
     store.verify();
     last.check_all(&store);
     owners.for_each(|owner| owner.check_all(&store));

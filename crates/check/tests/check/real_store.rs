@@ -7,11 +7,18 @@ use std::io;
 use agewell_check::{CheckOptions, Checked, Image, Severity, check, salvage};
 use agewell_log::policy::mechanism::{Collect, Mechanism, PlugCandidate};
 use agewell_store::device::{CrashDisk, Disk, MemoryDisk};
-use agewell_store::{FormatOptions, Means, OpenOptions, Store, Transaction};
+use agewell_store::{FormatOptions, Means, OpenOptions, Store, StoreError, Transaction};
 
 use crate::lines;
 
 const BLOCK_BYTES: usize = 512;
+
+/// A store on a disk of any kind, of which the compiler makes one.
+type AnyStore<'a> = Store<Box<dyn Disk + 'a>>;
+
+fn open_store<'a>(disk: impl Disk + 'a, options: &OpenOptions) -> Result<AnyStore<'a>, StoreError> {
+    Store::open(Box::new(disk), options)
+}
 
 /// A disk that is read as an image: in whole sectors, as disks are.
 struct OfDisk<'a, D>(&'a D);
@@ -79,15 +86,15 @@ impl Load {
     }
 
     /// Formats the disk and opens it.
-    fn begin<D: Disk>(&mut self, disk: D) -> Store<D> {
+    fn begin<'a>(&mut self, disk: impl Disk + 'a) -> AnyStore<'a> {
         let geometry = Store::format(&disk, &self.format).expect("there is room");
         let full = [0.98, 0.9, 0.6][self.drawn.below(3) as usize];
         self.blocks = (geometry.capacity_blocks() as f64 * full) as u32;
-        Store::open(disk, &self.options()).expect("it was just made")
+        open_store(disk, &self.options()).expect("it was just made")
     }
 
     /// A transaction of a few blocks.
-    fn step<D: Disk>(&mut self, store: &Store<D>) {
+    fn step(&mut self, store: &AnyStore<'_>) {
         let mut changes: BTreeMap<u32, Option<Vec<u8>>> = BTreeMap::new();
         for _ in 0..=self.drawn.below(6) {
             let block = self.drawn.below(self.blocks);
@@ -151,7 +158,7 @@ fn what_the_store_writes_is_read_as_it_was_written() {
                 let found = read(&OfDisk(&disk));
                 assert_eq!(lines(&found), Vec::<String>::new(), "seed {seed} step {step}");
                 assert!(found.closed_in_order);
-                store = Store::open(disk, &load.options()).expect("it was closed");
+                store = open_store(disk, &load.options()).expect("it was closed");
             }
         }
         let disk = store.close().expect("memory does not fail");
@@ -168,7 +175,8 @@ fn reader_and_store_agree_on_what_a_crash_leaves() {
     let mut states = 0;
     for seed in 0..8 {
         let mut load = Load::new(seed);
-        let store = load.begin(CrashDisk::new(load.size_bytes, seed));
+        let disk = CrashDisk::new(load.size_bytes, seed);
+        let store = load.begin(&disk);
         for _ in 0..150 {
             load.step(&store);
             if load.drawn.below(3) == 0 {
@@ -176,10 +184,11 @@ fn reader_and_store_agree_on_what_a_crash_leaves() {
                 // What is acknowledged: the last group that is on the medium by now.
                 let found = read(&OfDisk(store.disk()));
                 assert_eq!(lines(&found), Vec::<String>::new(), "seed {seed}");
-                store.disk().mark(found.sequence);
+                disk.mark(found.sequence);
             }
         }
-        let recording = store.close().expect("memory does not fail").recording();
+        store.close().expect("memory does not fail");
+        let recording = disk.recording();
         let mut acknowledged = 0;
         // Behind the first three flushes there is a store.
         for epoch in 3..recording.epochs() {
@@ -195,7 +204,7 @@ fn reader_and_store_agree_on_what_a_crash_leaves() {
                 let damage = |one: &agewell_check::Finding| one.severity == Severity::Damage;
                 assert!(!found.findings.iter().any(damage), "{}: {:?}", what(), lines(&found));
                 assert!(found.sequence >= acknowledged, "{}: {}", what(), found.sequence);
-                let store = Store::open(&state, &load.options());
+                let store = open_store(&state, &load.options());
                 let store = store.unwrap_or_else(|why| panic!("{}: {why}", what()));
                 let mut data = vec![0; BLOCK_BYTES];
                 let mut lies = vec![0; BLOCK_BYTES];
@@ -219,12 +228,13 @@ fn reader_and_store_agree_on_what_a_crash_leaves() {
 /// What lies on a disk, of which some blocks have been changed.
 fn left_by(seed: u64) -> (Vec<u8>, OpenOptions) {
     let mut load = Load::new(seed);
-    let store = load.begin(MemoryDisk::new(load.size_bytes));
+    let disk = MemoryDisk::new(load.size_bytes);
+    let store = load.begin(&disk);
     for _ in 0..200 + load.drawn.below(60) {
         load.step(&store);
         store.sync().expect("memory does not fail");
     }
-    (store.disk().image(), load.options())
+    (disk.image(), load.options())
 }
 
 /// Whatever is damaged in the ring and in inline records: both open, and find the same, or both refuse.
@@ -244,7 +254,7 @@ fn reader_and_store_agree_on_records_that_are_damaged() {
             let found = read(&OfDisk(&disk));
             let what = || format!("seed {seed} block {block}: {:?}", lines(&found));
             let is_less = found.sequence < found.flushed;
-            match Store::open(disk, &options) {
+            match open_store(disk, &options) {
                 Err(_) => {
                     refused += 1;
                     let damage = |one: &agewell_check::Finding| one.severity == Severity::Damage;

@@ -16,13 +16,14 @@ use proptest::prelude::*;
 
 use super::compare::{compare, is_clean};
 use super::held::drawn;
-use super::load::{Operation, Shape, carry_out, close, step};
+use super::load::{Operation, Shape, carry_out, close, open_store, step};
 use super::model::{Model, What};
 
 /// A small file system with some of everything, closed; and what is in it.
 fn image(seed: u64) -> (Shape, Vec<u8>, Model) {
     let shape = Shape::small(0);
-    let fs = shape.make(MemoryDisk::new(shape.device_bytes())).unwrap();
+    let disk = MemoryDisk::new(shape.device_bytes());
+    let fs = shape.make(&disk).unwrap();
     let mut model = Model::new(1024);
     let mut refused = 0;
     let mut now = Time::default();
@@ -33,9 +34,8 @@ fn image(seed: u64) -> (Shape, Vec<u8>, Model) {
     }
     // Some are still open, and shared blocks and small files are there.
     fs.sync().unwrap();
-    let store = fs.store().disk().image();
     drop(fs);
-    (shape, store, model)
+    (shape, disk.image(), model)
 }
 
 /// What is done to a block.
@@ -122,7 +122,7 @@ proptest! {
         IMAGES.with(|images| {
             let (_, image, model) = &images[(which % 3) as usize];
             let options = OpenOptions::default();
-            let store = Store::open(MemoryDisk::from_image(image), &options).unwrap();
+            let store = open_store(MemoryDisk::from_image(image), &options).unwrap();
             let held: Vec<u32> =
                 (0..store.geometry().blocks).filter(|block| store.holds(*block)).collect();
             // Mostly nodes, which come first.
@@ -145,7 +145,7 @@ proptest! {
     #[test]
     fn a_superblock_made_to_do_harm_does_none(bytes in prop::collection::vec(any::<u8>(), 88)) {
         let (_, image, model) = image(1);
-        let store = Store::open(MemoryDisk::from_image(&image), &OpenOptions::default()).unwrap();
+        let store = open_store(MemoryDisk::from_image(&image), &OpenOptions::default()).unwrap();
         let mut block = vec![0; 1024];
         store.read(0, &mut block).unwrap();
         block[24..88].copy_from_slice(&bytes[24..]);
@@ -159,7 +159,8 @@ proptest! {
 #[test]
 fn what_is_damaged_is_named_and_all_else_can_be_read() {
     let shape = Shape::small(0);
-    let fs = shape.make(MemoryDisk::new(shape.device_bytes())).unwrap();
+    let disk = MemoryDisk::new(shape.device_bytes());
+    let fs = shape.make(&disk).unwrap();
     let caller = agewell_fs::Caller::default();
     let new = |mode| New { mode, device: 0, target: b"" };
     let folder = fs.make_file(ROOT_INODE, b"folder", &new(0o040_755), &caller).unwrap().inode;
@@ -175,7 +176,8 @@ fn what_is_damaged_is_named_and_all_else_can_be_read() {
         }
         files.push(file);
     }
-    let image = close(fs).unwrap().image();
+    close(fs).unwrap();
+    let image = disk.image();
     for number in [0_u8, 7, 19] {
         for block in [0, 3, 5] {
             let begin: Vec<u8> = (0..16_u64)
@@ -184,7 +186,7 @@ fn what_is_damaged_is_named_and_all_else_can_be_read() {
             let mut image = image.clone();
             let at = image.windows(16).position(|bytes| bytes == begin).unwrap();
             image[at + 100] ^= 4;
-            let store = Store::open(MemoryDisk::from_image(&image), &shape.open_options()).unwrap();
+            let store = open_store(MemoryDisk::from_image(&image), &shape.open_options()).unwrap();
             let checked = check(&store, &CheckOptions { reads_data: true }).unwrap();
             let [finding] = &checked.findings[..] else { panic!("{:?}", checked.findings) };
             let path = format!("/folder/file {number}");
@@ -211,7 +213,7 @@ fn repairing_what_is_sound_changes_nothing() {
     for seed in 0..20 {
         let (shape, image, model) = image(seed);
         let disk = MemoryDisk::from_image(&image);
-        let store = Arc::new(Store::open(disk, &shape.open_options()).unwrap());
+        let store = Arc::new(open_store(disk, &shape.open_options()).unwrap());
         let repaired = repair(&store).unwrap();
         assert_eq!(repaired.mended, 0, "{:?}", repaired.left);
         assert!(repaired.left.is_clean(), "{:?}", repaired.left);
@@ -328,7 +330,7 @@ fn what_is_intact_is_salvaged() {
     for seed in 0..24 {
         let (shape, image, model) = image(seed);
         let model = model.without_orphans();
-        let store = Store::open(MemoryDisk::from_image(&image), &shape.open_options()).unwrap();
+        let store = open_store(MemoryDisk::from_image(&image), &shape.open_options()).unwrap();
         let mut kept = Kept::default();
         salvage(&store, &mut kept).unwrap().unwrap();
         let all: BTreeSet<u64> = model.files.keys().copied().collect();
@@ -362,7 +364,7 @@ fn what_is_intact_is_salvaged() {
 #[test]
 fn every_node_that_is_not_itself_is_noticed() {
     let (shape, image, _) = image(1);
-    let store = Store::open(MemoryDisk::from_image(&image), &shape.open_options()).unwrap();
+    let store = open_store(MemoryDisk::from_image(&image), &shape.open_options()).unwrap();
     let read = |number: u32| {
         let mut bytes = vec![0; 1024];
         store.read(number, &mut bytes).unwrap();

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::compare::{Between, compare, is_clean};
 use super::held::drawn;
-use super::load::{Operation, Shape, carry_out, close, step};
+use super::load::{AnyFileSystem, Operation, Shape, carry_out, close, step};
 use super::model::{Maker, Model, New};
 
 /// Bytes that are written in one step at least, in the file systems of these tests.
@@ -79,7 +79,7 @@ impl Life {
     /// Carries out what is `next` on `fs`, which lies on `disk` and is what `model` is.
     fn live(
         disk: &CrashDisk,
-        fs: &FileSystem<&CrashDisk>,
+        fs: &AnyFileSystem<'_>,
         mut model: Model,
         next: Next<'_>,
         seconds: i64,
@@ -244,7 +244,8 @@ pub(crate) fn explore_one(
     next: Next<'_>,
 ) -> Result<Tally, String> {
     let text = |error: agewell_fs::FsError| error.to_string();
-    let fs = shape.make(MemoryDisk::new(shape.device_bytes())).map_err(text)?;
+    let memory = MemoryDisk::new(shape.device_bytes());
+    let fs = shape.make(&memory).map_err(text)?;
     let mut model = Model::new(u64::from(shape.block_bytes));
     let mut refused = 0;
     for (number, draw) in prepared.iter().enumerate() {
@@ -252,9 +253,9 @@ pub(crate) fn explore_one(
         let now = Time { seconds: number as i64, nanoseconds: 0 };
         step(&fs, &mut model, &operation, now, &mut refused)?;
     }
-    let image = close(fs).map_err(text)?.image();
+    close(fs).map_err(text)?;
     let model = model.without_orphans();
-    let disk = CrashDisk::from_image(&image, seed);
+    let disk = CrashDisk::from_image(&memory.image(), seed);
     let fs = shape.open(&disk).map_err(text)?;
     while fs.work().map_err(text)? {}
     carry_out(&fs, &Operation::Sync, Time::default()).map_err(text)?;

@@ -7,20 +7,20 @@ use agewell_fs::{
     Caller, CheckOptions, FileSystem, MountOptions, New, Problem, ROOT_INODE, Rename, check, repair,
 };
 use agewell_store::device::MemoryDisk;
-use agewell_store::{OpenOptions, Store, Transaction};
+use agewell_store::{OpenOptions, Transaction};
 
-use super::load::Shape;
+use super::load::{AnyFileSystem, AnyStore, Shape, open_store};
 
 const DIRECTORIES: usize = 8;
 
 type Names = BTreeSet<Vec<u8>>;
 
-fn open(image: &[u8]) -> Arc<Store<MemoryDisk>> {
-    Arc::new(Store::open(MemoryDisk::from_image(image), &OpenOptions::default()).unwrap())
+fn open(image: &[u8]) -> Arc<AnyStore<'static>> {
+    Arc::new(open_store(MemoryDisk::from_image(image), &OpenOptions::default()).unwrap())
 }
 
 /// Entries of all directories: number of the directory, name.
-fn names(fs: &FileSystem<MemoryDisk>) -> Names {
+fn names(fs: &AnyFileSystem<'_>) -> Names {
     let mut names = Names::new();
     let mut waiting = vec![ROOT_INODE];
     while let Some(directory) = waiting.pop() {
@@ -41,7 +41,8 @@ fn names(fs: &FileSystem<MemoryDisk>) -> Names {
 /// before the last one and after it.
 fn with_journal(files: usize) -> (Vec<u8>, Names, Names) {
     let shape = Shape { blocks: 4000, block_bytes: 1024, ..Shape::small(0) };
-    let fs = shape.make(MemoryDisk::new(shape.device_bytes())).unwrap();
+    let disk = MemoryDisk::new(shape.device_bytes());
+    let fs = shape.make(&disk).unwrap();
     let caller = Caller::default();
     let make = |parent, name: String, mode| {
         let new = New { mode, device: 0, target: b"" };
@@ -62,14 +63,14 @@ fn with_journal(files: usize) -> (Vec<u8>, Names, Names) {
         fs.sync().unwrap();
     }
     let after = names(&fs);
-    let image = fs.store().disk().image();
     // The store is closed, as a damaged block makes the last group of one that is not look like one that was cut short.
-    let store = Store::open(MemoryDisk::from_image(&image), &OpenOptions::default()).unwrap();
-    (store.close().unwrap().image(), before, after)
+    let left = MemoryDisk::from_image(&disk.image());
+    open_store(&left, &OpenOptions::default()).unwrap().close().unwrap();
+    (left.image(), before, after)
 }
 
 /// Blocks of the journal in `store`, and where they lie.
-fn journal(store: &Store<MemoryDisk>) -> Vec<(u32, u64)> {
+fn journal(store: &AnyStore<'_>) -> Vec<(u32, u64)> {
     let mut block = vec![0; store.geometry().block_bytes as usize];
     let mut is_one =
         |number: &u32| store.read(*number, &mut block).unwrap() && block.starts_with(b"AWFJ");
@@ -128,7 +129,7 @@ fn a_damaged_block_of_the_journal_costs_the_last_sync_at_most() {
 }
 
 /// Blocks that `syncs` changes of a few directories at a time have written, each synced.
-fn written(fs: &FileSystem<MemoryDisk>, syncs: u64) -> u64 {
+fn written(fs: &AnyFileSystem<'_>, syncs: u64) -> u64 {
     let caller = Caller::default();
     let made = |name: String| {
         let new = New { mode: 0o040_755, device: 0, target: b"" };

@@ -538,19 +538,19 @@ impl Shape {
     }
 
     /// Makes a file system on `disk`.
-    pub(crate) fn make<D: Disk>(&self, disk: D) -> Result<FileSystem<D>, FsError> {
+    pub(crate) fn make<'a>(&self, disk: impl Disk + 'a) -> Result<AnyFileSystem<'a>, FsError> {
         let options = FormatOptions {
             block_bytes: self.block_bytes,
             segment_blocks: self.segment_blocks,
             ..FormatOptions::new([9; 16])
         };
         Store::format(&disk, &options)?;
-        let store = Store::open(disk, &self.open_options())?;
+        let store = open_store(disk, &self.open_options())?;
         FileSystem::make(&store, &MakeOptions { seed: 77, ..MakeOptions::default() })?;
         Self::mount(store)
     }
 
-    fn mount<D: Disk>(store: Store<D>) -> Result<FileSystem<D>, FsError> {
+    fn mount(store: AnyStore<'_>) -> Result<AnyFileSystem<'_>, FsError> {
         // As few nodes in memory as there may be.
         FileSystem::open(
             Arc::new(store),
@@ -559,9 +559,21 @@ impl Shape {
     }
 
     /// Opens what is on `disk`.
-    pub(crate) fn open<D: Disk>(&self, disk: D) -> Result<FileSystem<D>, FsError> {
-        Self::mount(Store::open(disk, &self.open_options())?)
+    pub(crate) fn open<'a>(&self, disk: impl Disk + 'a) -> Result<AnyFileSystem<'a>, FsError> {
+        Self::mount(open_store(disk, &self.open_options())?)
     }
+}
+
+/// A store on a disk of any kind, and a file system. The compiler makes all of both for each type that they lie on,
+/// which took most of the time in which these tests were made.
+pub(crate) type AnyStore<'a> = Store<Box<dyn Disk + 'a>>;
+pub(crate) type AnyFileSystem<'a> = FileSystem<Box<dyn Disk + 'a>>;
+
+pub(crate) fn open_store<'a>(
+    disk: impl Disk + 'a,
+    options: &OpenOptions,
+) -> Result<AnyStore<'a>, agewell_store::StoreError> {
+    Store::open(Box::new(disk), options)
 }
 
 /// Closes it, and the store below.

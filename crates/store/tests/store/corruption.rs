@@ -5,13 +5,13 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use agewell_core::mix;
+use agewell_store::StoreError;
 use agewell_store::device::{Disk, MemoryDisk, Piece};
-use agewell_store::{Store, StoreError};
 use agewell_testkit::caught;
 use rayon::prelude::*;
 
 use super::explorer::prepare;
-use super::load::{Driver, Load, Step, Versions, read_version, write};
+use super::load::{AnyStore, Driver, Load, Step, Versions, open_store, read_version, write};
 
 /// An image at rest, and what may be found there.
 pub(crate) struct AtRest {
@@ -50,7 +50,7 @@ impl AtRest {
         let load = Load { sync_every: 1, ..Self::load(seed) };
         let (prepared, steps) = prepare(&load);
         let disk = MemoryDisk::from_image(&prepared.image);
-        let store = Store::open(&disk, &load.open_options()).unwrap();
+        let store = open_store(&disk, &load.open_options()).unwrap();
         let mut before = prepared.versions;
         let steps = &steps[..30];
         for step in steps {
@@ -209,7 +209,7 @@ fn inject(at_rest: &AtRest, block: u64, damage: Damage) -> Result<Found, String>
     blocks.insert(block as usize, bytes);
     let disk = Altered { image: &at_rest.image, block_bytes, blocks: Mutex::new(blocks) };
     let mut found = Found { injections: 1, ..Found::default() };
-    let mut store = match Store::open(&disk, &at_rest.load.open_options()) {
+    let mut store = match open_store(&disk, &at_rest.load.open_options()) {
         Ok(store) => store,
         Err(StoreError::Format { .. })
             if !at_rest.is_closed || at_rest.hits_twice(block, damage) =>
@@ -224,7 +224,7 @@ fn inject(at_rest: &AtRest, block: u64, damage: Damage) -> Result<Found, String>
     let made_good = store.opened().made_good > 0;
     if made_good {
         drop(store);
-        let again = Store::open(&disk, &at_rest.load.open_options());
+        let again = open_store(&disk, &at_rest.load.open_options());
         store = again.map_err(|error| format!("is refused the second time: {error}"))?;
         if store.opened().made_good > 0 {
             return Err("what a copy has made good is not good the second time".to_owned());
@@ -270,9 +270,9 @@ fn inject(at_rest: &AtRest, block: u64, damage: Damage) -> Result<Found, String>
 
 /// The store goes on, moves what is damaged, is closed or left, and is opened again: what was damaged still
 /// is, or was written.
-fn goes_on<D: Disk + Copy>(
+fn goes_on(
     at_rest: &AtRest,
-    (store, disk): (Store<D>, D),
+    (store, disk): (AnyStore<'_>, &Altered<'_>),
     mut versions: Versions,
     damaged: &[u32],
     draw: u64,
@@ -298,7 +298,7 @@ fn goes_on<D: Disk + Copy>(
         store.sync().map_err(|error| format!("does not sync: {error}"))?;
         drop(store);
     }
-    let store = Store::open(disk, &load.open_options())
+    let store = open_store(disk, &load.open_options())
         .map_err(|error| format!("does not open again: {error}"))?;
     store.verify();
     for (block, expected) in (0..).zip(&versions) {

@@ -15,7 +15,7 @@ use agewell_store::{Store, StoreError};
 use agewell_testkit::caught;
 use rayon::prelude::*;
 
-use super::load::{Driver, Load, Step, Versions, fill, read_version, write};
+use super::load::{AnyStore, Driver, Load, Step, Versions, fill, open_store, read_version, write};
 
 /// What versions of the first and second life begin above: they differ from all before.
 const LIFE: u64 = 1 << 32;
@@ -176,17 +176,17 @@ impl Run {
 /// Carries `steps` out; the epochs in which holes were filled are added to `filled`.
 fn carry_out(
     disk: &CrashDisk,
-    store: &Store<&CrashDisk>,
+    store: &AnyStore<'_>,
     steps: &[Step],
     filled: &mut Vec<usize>,
 ) -> Result<(), StoreError> {
-    let holes = |store: &Store<&CrashDisk>| {
+    let holes = |store: &AnyStore<'_>| {
         let counts = store.log_counts();
         counts.plugged_blocks + counts.threaded_blocks
     };
     let mut before = holes(store);
     for (number, step) in (1..).zip(steps) {
-        let mut note = |store: &Store<&CrashDisk>, back: usize| {
+        let mut note = |store: &AnyStore<'_>, back: usize| {
             if holes(store) != before {
                 before = holes(store);
                 filled.push(disk.recording().epochs() - back);
@@ -227,13 +227,14 @@ pub(crate) struct Prepared {
 /// A store as `load` says, and what will be done to it.
 pub(crate) fn prepare(load: &Load) -> (Prepared, Vec<Step>) {
     let disk = agewell_store::device::MemoryDisk::new(load.device_bytes);
-    let (store, mut driver) = fill(disk, load).unwrap();
+    let (store, mut driver) = fill(&disk, load).unwrap();
     for _ in 0..driver.versions.len() / 4 {
         let step = driver.step(load);
         write(&store, &step.changes).unwrap();
         step.apply(&mut driver.versions);
     }
-    let image = store.close().unwrap().image();
+    store.close().unwrap();
+    let image = disk.image();
     let versions = driver.versions.clone();
     let steps = (0..load.transactions).map(|_| driver.step(load)).collect();
     (Prepared { image, versions }, steps)
@@ -244,7 +245,7 @@ pub(crate) fn record(load: &Load, prepared: &Prepared, steps: &[Step]) -> Result
     let disk = CrashDisk::from_image(&prepared.image, load.seed);
     let mut filled = Vec::new();
     let recorded = caught(|| {
-        let store = Store::open(&disk, &load.open_options())
+        let store = open_store(&disk, &load.open_options())
             .map_err(|error| format!("does not open: {error}"))?;
         carry_out(&disk, &store, steps, &mut filled)
             .map_err(|error| format!("does not work: {error}"))
@@ -327,7 +328,7 @@ pub(crate) fn check_state(
     tally.deep += u64::from(life > 1);
     tally.active += u64::from(moment.is_active);
     if !goes_on {
-        let store = Store::open(&state, &load.open_options())
+        let store = open_store(&state, &load.open_options())
             .map_err(|error| format!("does not open: {error}"))?;
         tally.replayed += store.opened().replayed;
         tally.dropped += store.opened().dropped;
@@ -336,7 +337,7 @@ pub(crate) fn check_state(
         return Ok(None);
     }
     let disk = CrashDisk::over(&state, draw);
-    let store = Store::open(&disk, &load.open_options())
+    let store = open_store(&disk, &load.open_options())
         .map_err(|error| format!("does not open: {error}"))?;
     let opened = disk.recording().epochs() - 1;
     tally.replayed += store.opened().replayed;
@@ -359,7 +360,7 @@ pub(crate) fn check_state(
         store.close().map_err(|error| format!("does not close: {error}"))?;
     }
     let next = Run::new(&disk, base, &steps, &filled, Some((moment, opened)));
-    let store = Store::open(&disk, &load.open_options())
+    let store = open_store(&disk, &load.open_options())
         .map_err(|error| format!("does not open again: {error}"))?;
     store.verify();
     let last = next.moments.last().expect("there is an epoch");

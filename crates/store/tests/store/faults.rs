@@ -6,11 +6,11 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use agewell_core::{RandomStreams, Stream, mix, uniform_below};
+use agewell_store::StoreError;
 use agewell_store::device::{Disk, Fault, FaultDisk, FaultKind, Lasts, MemoryDisk, Piece, When};
-use agewell_store::{Store, StoreError};
 
 use super::explorer::{prefix_of, prepare};
-use super::load::{Load, Step, Versions, read_version, write};
+use super::load::{AnyStore, Load, Step, Versions, open_store, read_version, write};
 
 const SECTOR_BYTES: u64 = 512;
 
@@ -118,8 +118,8 @@ fn patiently<T>(mut work: impl FnMut() -> Result<T, StoreError>) -> Result<Optio
 }
 
 /// A store under a load, and what it has promised.
-struct Worked<D> {
-    store: Store<D>,
+struct Worked<'a> {
+    store: AnyStore<'a>,
     /// What the blocks hold, if nothing is lost.
     versions: Versions,
     /// What they held at the last sync that succeeded, and what was accepted since.
@@ -129,8 +129,8 @@ struct Worked<D> {
     is_stuck: bool,
 }
 
-impl<D: Disk> Worked<D> {
-    fn new(store: Store<D>, versions: &[u64]) -> Self {
+impl<'a> Worked<'a> {
+    fn new(store: AnyStore<'a>, versions: &[u64]) -> Self {
         let (versions, acked) = (versions.to_vec(), versions.to_vec());
         Self { store, versions, acked, since: Vec::new(), is_stuck: false }
     }
@@ -200,7 +200,7 @@ pub(crate) fn errors_that_pass(seed: u64) -> Result<(), String> {
     ];
     let disk = FaultDisk::new(ForgetfulDisk::new(&prepared.image, seed), faults, seed);
     disk.set_on(false);
-    let open = || Store::open(&disk, &load.open_options());
+    let open = || open_store(&disk, &load.open_options());
     let mut worked = Worked::new(open().map_err(|error| error.to_string())?, &prepared.versions);
     disk.set_on(true);
     disk.below().fail_one_in(5);
@@ -236,7 +236,7 @@ pub(crate) fn errors_that_pass(seed: u64) -> Result<(), String> {
     ];
     let disk = FaultDisk::new(disk.below(), only_errors, seed);
     disk.set_on(seed % 3 == 1);
-    let opened = patiently(|| Store::open(&disk, &load.open_options()))?;
+    let opened = patiently(|| open_store(&disk, &load.open_options()))?;
     let Some(store) = opened else { return Err("does not open again".to_owned()) };
     disk.set_on(false);
     prefix_of(&store, &acked, &since).map(drop)
@@ -270,7 +270,7 @@ pub(crate) fn errors_that_stay(seed: u64) -> Result<(), String> {
     };
     let lasts = fault.lasts;
     let disk = FaultDisk::new(MemoryDisk::from_image(&prepared.image), vec![fault], seed);
-    let store = match Store::open(&disk, &load.open_options()) {
+    let store = match open_store(&disk, &load.open_options()) {
         Ok(store) => store,
         Err(StoreError::Device { .. } | StoreError::Format { .. }) => return Ok(()),
         Err(error) => return Err(format!("says {error:?}")),
@@ -286,7 +286,7 @@ pub(crate) fn errors_that_stay(seed: u64) -> Result<(), String> {
     let (acked, since) = (worked.acked.clone(), worked.since.clone());
     drop(worked);
     disk.set_on(false);
-    let store = match Store::open(&disk, &load.open_options()) {
+    let store = match open_store(&disk, &load.open_options()) {
         Ok(store) => store,
         Err(StoreError::Device { .. } | StoreError::Format { .. }) => return Ok(()),
         Err(error) => return Err(format!("opened again, says {error:?}")),
@@ -327,7 +327,7 @@ pub(crate) fn one_lie(seed: u64) -> Result<(), String> {
     let fault = Fault { lasts, ..Fault::new(kind, When::At(vec![mix(seed) % 120])) };
     let disk = FaultDisk::new(MemoryDisk::from_image(&prepared.image), vec![fault], seed);
     disk.set_on(false);
-    let open = || Store::open(&disk, &load.open_options());
+    let open = || open_store(&disk, &load.open_options());
     let mut worked = Worked::new(open().map_err(|error| error.to_string())?, &prepared.versions);
     disk.set_on(true);
     worked.work(&steps[..80], true)?;
@@ -361,7 +361,7 @@ pub(crate) fn a_device_that_fills(seed: u64) -> Result<(), String> {
     let room = load.device_bytes / 10 * share;
     let disk =
         FaultDisk::new(MemoryDisk::from_image(&prepared.image), Vec::new(), seed).with_room(room);
-    let store = match Store::open(&disk, &load.open_options()) {
+    let store = match open_store(&disk, &load.open_options()) {
         Ok(store) => store,
         Err(StoreError::Device { .. }) => return Ok(()),
         Err(error) => return Err(format!("says {error:?}")),
@@ -372,7 +372,7 @@ pub(crate) fn a_device_that_fills(seed: u64) -> Result<(), String> {
     let (acked, since) = (worked.acked.clone(), worked.since.clone());
     drop(worked);
     let whole = MemoryDisk::from_image(&disk.below().image());
-    let store = Store::open(whole, &load.open_options())
+    let store = open_store(whole, &load.open_options())
         .map_err(|error| format!("opened again: {error}"))?;
     prefix_of(&store, &acked, &since).map(drop)
 }

@@ -1,11 +1,11 @@
 //! Stores that take the room of a device that has become larger: whole, or cut short at any write.
 
 use agewell_core::mix;
+use agewell_store::StoreError;
 use agewell_store::device::{CrashDisk, Disk, Piece};
-use agewell_store::{Store, StoreError};
 
 use super::explorer::prepare;
-use super::load::{Load, compare, write};
+use super::load::{Load, compare, open_store, write};
 
 /// States of each epoch of a growth that are looked at; chosen by us.
 const STATES: u64 = 12;
@@ -27,7 +27,7 @@ pub(crate) fn growth_cut_short(seed: u64) -> Result<u64, String> {
     let (before, after) = steps.split_at(12);
     let disk = CrashDisk::from_image(&longer(&prepared.image, 2), seed);
     let open = |error: StoreError| format!("does not open: {error}");
-    let store = Store::open(&disk, &load.open_options()).map_err(open)?;
+    let store = open_store(&disk, &load.open_options()).map_err(open)?;
     let mut versions = prepared.versions.clone();
     for step in before {
         write(&store, &step.changes).map_err(|error| format!("does not work: {error}"))?;
@@ -47,7 +47,7 @@ pub(crate) fn growth_cut_short(seed: u64) -> Result<u64, String> {
             let at = |what: String| format!("seed {seed}, epoch {epoch}, state {number}: {what}");
             let state = recording.state(epoch, number);
             let disk = CrashDisk::over(&state, mix(number ^ (epoch as u64) << 32));
-            let store = Store::open(&disk, &load.open_options()).map_err(open).map_err(at)?;
+            let store = open_store(&disk, &load.open_options()).map_err(open).map_err(at)?;
             store.verify();
             compare(&store, &versions).map_err(at)?;
             grown += u64::from(store.geometry().capacity_blocks() > capacity);
@@ -67,7 +67,7 @@ pub(crate) fn growth_cut_short(seed: u64) -> Result<u64, String> {
                 disk.read(offset, &mut kept).map_err(|error| at(error.to_string()))?;
                 let put = |data: &[u8]| disk.write(&[Piece { offset, data }]);
                 put(&block).map_err(|error| at(error.to_string()))?;
-                let store = Store::open(&disk, &load.open_options()).map_err(open).map_err(at)?;
+                let store = open_store(&disk, &load.open_options()).map_err(open).map_err(at)?;
                 compare(&store, &versions)
                     .map_err(|what| at(format!("without {offset}: {what}")))?;
                 drop(store);

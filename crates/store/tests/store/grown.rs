@@ -1,11 +1,13 @@
 //! Stores that have grown, or were refused to: they are as they were, and take what there is room for.
 
+use std::sync::Arc;
+
+use agewell_store::StoreError;
 use agewell_store::device::MemoryDisk;
-use agewell_store::{Store, StoreError};
 
 use super::explorer::prepare;
 use super::growing::{growth_cut_short, load, longer};
-use super::load::{compare, write};
+use super::load::{compare, open_store, write};
 
 #[test]
 fn growth_cut_short_leaves_the_store_as_it_was_or_as_it_will_be() {
@@ -19,17 +21,17 @@ fn a_store_grows_twice_and_takes_what_there_is_room_for() {
     for seed in 0..12 {
         let load = load(seed);
         let (prepared, steps) = prepare(&load);
-        let disk = MemoryDisk::from_image(&prepared.image);
+        let mut disk = Arc::new(MemoryDisk::from_image(&prepared.image));
         let mut versions = prepared.versions;
-        let mut store = Store::open(disk, &load.open_options()).unwrap();
+        let mut store = open_store(Arc::clone(&disk), &load.open_options()).unwrap();
         for times in [2, 3] {
-            let image = store.disk().image();
+            let image = disk.image();
             let before = store.geometry().clone();
             drop(store);
-            let disk = MemoryDisk::from_image(&longer(&image, times));
-            store = Store::open(disk, &load.open_options()).unwrap();
-            let disk = store.grow().unwrap();
-            store = Store::open(disk, &load.open_options()).unwrap();
+            disk = Arc::new(MemoryDisk::from_image(&longer(&image, times)));
+            store = open_store(Arc::clone(&disk), &load.open_options()).unwrap();
+            store.grow().unwrap();
+            store = open_store(Arc::clone(&disk), &load.open_options()).unwrap();
             assert!(store.opened().was_closed);
             store.verify();
             compare(&store, &versions).unwrap();
@@ -74,9 +76,9 @@ fn a_device_that_is_not_larger_by_enough_is_refused_and_the_store_is_as_it_was()
         let mut image = prepared.image.clone();
         image.resize(image.len() + more * load.block_bytes as usize, 0);
         let disk = MemoryDisk::from_image(&image);
-        let error = Store::open(&disk, &load.open_options()).unwrap().grow().unwrap_err();
+        let error = open_store(&disk, &load.open_options()).unwrap().grow().map(drop).unwrap_err();
         assert!(error.to_string().contains("make the device larger"), "{error}");
-        let store = Store::open(&disk, &load.open_options()).unwrap();
+        let store = open_store(&disk, &load.open_options()).unwrap();
         compare(&store, &prepared.versions).unwrap();
     }
 }

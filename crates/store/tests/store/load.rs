@@ -168,10 +168,24 @@ pub(crate) fn read_version<D: Disk>(store: &Store<D>, block: u32) -> Result<u64,
     Ok(version)
 }
 
+/// A store on a disk of any kind. The compiler makes all of a store for each type that it lies on, a dozen of them
+/// took most of the time in which these tests were made.
+pub(crate) type AnyStore<'a> = Store<Box<dyn Disk + 'a>>;
+
+pub(crate) fn open_store<'a>(
+    disk: impl Disk + 'a,
+    options: &OpenOptions,
+) -> Result<AnyStore<'a>, StoreError> {
+    Store::open(Box::new(disk), options)
+}
+
 /// A new store on `disk`, with as many blocks as `load` says.
-pub(crate) fn fill<D: Disk>(disk: D, load: &Load) -> Result<(Store<D>, Driver), StoreError> {
+pub(crate) fn fill<'a>(
+    disk: impl Disk + 'a,
+    load: &Load,
+) -> Result<(AnyStore<'a>, Driver), StoreError> {
     let geometry = Store::format(&disk, &load.format_options())?;
-    let store = Store::open(disk, &load.open_options())?;
+    let store = open_store(disk, &load.open_options())?;
     let blocks = (geometry.capacity_blocks() as f64 * load.full) as u32;
     let mut driver = Driver::new(load, blocks);
     for chunk in driver.fill(blocks).chunks(load.blocks_max as usize) {

@@ -4,7 +4,7 @@ use agewell_store::device::{Disk, MemoryDisk, Piece};
 use agewell_store::{FormatOptions, OpenOptions, Store, StoreError, Transaction};
 
 use super::faults::ForgetfulDisk;
-use super::load::{Driver, Load, compare, fill, write};
+use super::load::{AnyStore, Driver, Load, compare, fill, open_store, write};
 
 /// Runs `load`; every transaction is accepted while there is room, and everything is there at any time.
 fn run(load: &Load) {
@@ -22,7 +22,7 @@ fn run(load: &Load) {
         }
         if step % 37 == 0 {
             let disk = store.close().unwrap();
-            store = Store::open(disk, &load.open_options()).unwrap();
+            store = open_store(disk, &load.open_options()).unwrap();
             assert!(store.opened().was_closed);
             store.verify();
             compare(&store, &driver.versions).unwrap_or_else(|what| panic!("{load:?}: {what}"));
@@ -43,7 +43,7 @@ fn a_full_store_takes_overwrites_and_deletions() {
         let load = Load { full: 1.0, ..Load::tiny(seed) };
         let disk = MemoryDisk::new(load.device_bytes);
         let geometry = Store::format(&disk, &load.format_options()).unwrap();
-        let store = Store::open(disk, &load.open_options()).unwrap();
+        let store = open_store(disk, &load.open_options()).unwrap();
         let blocks = geometry.capacity_blocks() as u32;
         let mut driver = Driver::new(&load, blocks);
         for change in driver.fill(blocks) {
@@ -76,10 +76,10 @@ fn a_transaction_that_cannot_be_is_refused_and_changes_nothing() {
     let load = Load::tiny(0);
     let disk = MemoryDisk::new(load.device_bytes);
     let geometry = Store::format(&disk, &load.format_options()).unwrap();
-    let store = Store::open(disk, &load.open_options()).unwrap();
+    let store = open_store(disk, &load.open_options()).unwrap();
     let data = vec![1; load.block_bytes as usize];
     let short = vec![1; 9];
-    let refused = |store: &Store<MemoryDisk>, transaction: Transaction<'_>, says: &str| {
+    let refused = |store: &AnyStore<'_>, transaction: Transaction<'_>, says: &str| {
         let error = store.write(&transaction).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
     };
@@ -99,7 +99,7 @@ fn a_scrub_names_what_is_damaged_and_a_copy_of_it_stays_damaged() {
     let load = Load { full: 0.9, ..Load::tiny(0) };
     let disk = MemoryDisk::new(load.device_bytes);
     let geometry = Store::format(&disk, &load.format_options()).unwrap();
-    let store = Store::open(&disk, &load.open_options()).unwrap();
+    let store = open_store(&disk, &load.open_options()).unwrap();
     let blocks = (geometry.capacity_blocks() as f64 * load.full) as u32;
     let mut driver = Driver::new(&load, blocks);
     for chunk in driver.fill(blocks).chunks(load.blocks_max as usize) {
@@ -116,7 +116,7 @@ fn a_scrub_names_what_is_damaged_and_a_copy_of_it_stays_damaged() {
     let at = image.chunks(wanted.len()).position(|chunk| chunk == wanted).unwrap() * wanted.len();
     wanted[100] ^= 1;
     disk.write(&[Piece { offset: at as u64, data: &wanted }]).unwrap();
-    let is_damaged = |store: &Store<&MemoryDisk>| {
+    let is_damaged = |store: &AnyStore<'_>| {
         let mut into = vec![0; load.block_bytes as usize];
         matches!(store.read(block, &mut into), Err(StoreError::Damaged { .. }))
     };
@@ -130,7 +130,7 @@ fn a_scrub_names_what_is_damaged_and_a_copy_of_it_stays_damaged() {
     }
     assert_eq!(store.scrub(0..u32::MAX).unwrap(), [block]);
     store.close().unwrap();
-    let store = Store::open(&disk, &load.open_options()).unwrap();
+    let store = open_store(&disk, &load.open_options()).unwrap();
     assert!(is_damaged(&store));
     assert_eq!(store.scrub(0..u32::MAX).unwrap(), [block]);
     // Written again, it is whole.
@@ -142,10 +142,10 @@ fn a_scrub_names_what_is_damaged_and_a_copy_of_it_stays_damaged() {
 }
 
 /// An empty store.
-fn empty<D: Disk>(disk: &D, block_bytes: u32, segment_blocks: u32) -> Store<&D> {
+fn empty<D: Disk>(disk: &D, block_bytes: u32, segment_blocks: u32) -> AnyStore<'_> {
     let options = FormatOptions { block_bytes, segment_blocks, ..FormatOptions::new([5; 16]) };
     Store::format(disk, &options).unwrap();
-    Store::open(disk, &OpenOptions::default()).unwrap()
+    open_store(disk, &OpenOptions::default()).unwrap()
 }
 
 /// More than goes into one record: it is refused at once or found again, never half.
@@ -169,7 +169,7 @@ fn blocks_freed_by_the_ten_thousands_stay_freed_after_a_crash() {
     }
     store.sync().unwrap();
     drop(store);
-    let store = Store::open(&disk, &OpenOptions::default()).unwrap();
+    let store = open_store(&disk, &OpenOptions::default()).unwrap();
     assert_eq!(store.live_blocks(), 0);
     assert!(store.opened().replayed > 0, "the records were read, not a map behind them");
 }
@@ -199,7 +199,7 @@ fn flushes_that_fail_between_syncs(seed: u64) -> u32 {
     store.verify();
     assert_eq!(store.live_blocks(), 35_000);
     drop(store);
-    let store = Store::open(&disk, &OpenOptions::default()).unwrap();
+    let store = open_store(&disk, &OpenOptions::default()).unwrap();
     assert_eq!(store.live_blocks(), 35_000);
     failed
 }
@@ -227,7 +227,7 @@ fn segments_longer_than_a_ring_record_are_collected() {
     let (log, medium) = (store.log_counts(), store.medium_counts());
     assert!(log.segments_cleaned > 1 && medium.moved_blocks > 20_000, "{log:?} {medium:?}");
     drop(store);
-    let store = Store::open(&disk, &load.open_options()).unwrap();
+    let store = open_store(&disk, &load.open_options()).unwrap();
     assert!(store.opened().replayed > 3, "{:?}", store.opened());
     store.verify();
     compare(&store, &driver.versions).unwrap();

@@ -8,7 +8,7 @@ use agewell_store::device::{Disk, MemoryDisk, Piece, ReadPiece};
 use agewell_store::{FormatOptions, OpenOptions, Store, StoreError, Transaction};
 use proptest::prelude::*;
 
-use super::load::{Load, fill, write};
+use super::load::{AnyStore, Load, fill, open_store, write};
 
 /// Holds `numbers`, read at once, against each of them; `is_run` if they follow one another.
 fn hold<D: Disk>(store: &Store<D>, numbers: &[u32], is_run: bool) {
@@ -137,11 +137,11 @@ impl Disk for Counting {
 }
 
 /// A store of blocks of 512 bytes, and transactions on it, each of which begins with a record of one block.
-fn with_transactions<'a>(disk: &'a Counting, transactions: &[&[u32]]) -> Store<&'a Counting> {
+fn with_transactions<'a>(disk: &'a Counting, transactions: &[&[u32]]) -> AnyStore<'a> {
     let options =
         FormatOptions { block_bytes: 512, segment_blocks: 64, ..FormatOptions::new([3; 16]) };
     Store::format(disk, &options).unwrap();
-    let store = Store::open(disk, &OpenOptions::default()).unwrap();
+    let store = open_store(disk, &OpenOptions::default()).unwrap();
     for blocks in transactions {
         let data = [9; 512];
         let writes = blocks.iter().map(|block| (*block, &data[..])).collect();

@@ -12,6 +12,8 @@ use agewell_log::{Counts, Log, LogSetting, LogShape, Unpriced, Victim};
 use agewell_store::device::MemoryDisk;
 use agewell_store::{FormatOptions, Geometry, Means, OpenOptions, Placement, Store, Transaction};
 
+use super::load::{AnyStore, open_store};
+
 /// What is compared of the counters of both.
 type Measure = fn(&Counts) -> u64;
 
@@ -110,7 +112,7 @@ fn carried_out(
         ..FormatOptions::new([1; 16])
     };
     let geometry = Store::format(&disk, &options).unwrap();
-    let store = Store::open(
+    let store = open_store(
         disk,
         &OpenOptions {
             means: Means::Fixed(collect),
@@ -124,7 +126,7 @@ fn carried_out(
     let slots = f64::from(geometry.slots());
     let blocks = ((slots * full) as u64).min(geometry.capacity_blocks()) as u32;
     let data = vec![0x5a; BLOCK_BYTES as usize];
-    let write = |store: &Store<MemoryDisk>, blocks: &[u32]| {
+    let write = |store: &AnyStore<'_>, blocks: &[u32]| {
         let writes = blocks.iter().map(|block| (*block, &data[..])).collect();
         store.write(&Transaction { writes, frees: Vec::new() }).unwrap();
         store.sync().unwrap();

@@ -1,13 +1,11 @@
 //! Blocks that are put together lie one behind the other, and hold what they held.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use agewell_core::{RandomStreams, uniform_below};
-use agewell_store::Store;
 use agewell_store::device::MemoryDisk;
 
-use super::load::{Load, compare, fill, means, write};
+use super::load::{Load, compare, fill, means, open_store, write};
 
 fn a_load(seed: u64) -> Load {
     Load { full: 0.6, collect_every: 0, wave_every: 0, means: means(seed), ..Load::tiny(7 * seed) }
@@ -18,8 +16,8 @@ fn they_lie_one_behind_the_other_by_every_mechanism_and_hold_what_they_held() {
     let mut all_pieces = 0;
     for seed in 0..14 {
         let load = a_load(seed);
-        let (store, mut driver) =
-            fill(Arc::new(MemoryDisk::new(load.device_bytes)), &load).unwrap();
+        let disk = MemoryDisk::new(load.device_bytes);
+        let (store, mut driver) = fill(&disk, &load).unwrap();
         for _ in 0..60 {
             let changes = driver.transaction(&load);
             write(&store, &changes).unwrap();
@@ -54,9 +52,8 @@ fn they_lie_one_behind_the_other_by_every_mechanism_and_hold_what_they_held() {
         store.verify();
         compare(&store, &driver.versions).unwrap();
         // It holds over a crash, and goes on being written.
-        let disk = Arc::clone(store.disk());
         drop(store);
-        let store = Store::open(disk, &load.open_options()).unwrap();
+        let store = open_store(&disk, &load.open_options()).unwrap();
         compare(&store, &driver.versions).unwrap();
         for _ in 0..60 {
             let changes = driver.transaction(&load);

@@ -13,6 +13,7 @@ use agewell_log::policy::mechanism::Mechanism;
 use agewell_store::device::{Disk, ModelledDisk, Piece, WriteZones};
 use agewell_store::{FormatOptions, OpenOptions, Placement, Store, Transaction};
 
+use super::load::{AnyStore, open_store};
 use crate::simulation::{Updates, draw};
 
 const BLOCK_BYTES: u32 = 4096;
@@ -73,7 +74,7 @@ fn a_store_keeps_to_zones_that_are_written_in_order() {
         let mut cleaned = 0;
         for opening in 0..6 {
             // The last is closed in order, the others are left as they are.
-            let store = Store::open(Arc::clone(&disk), &opened).unwrap();
+            let store = open_store(Arc::clone(&disk), &opened).unwrap();
             assert_eq!(store.collected_logs() > 0, placement != Placement::None);
             assert_eq!(store.opened().was_closed, opening == 0);
             for round in 0..400 {
@@ -107,14 +108,14 @@ fn a_store_keeps_to_zones_that_are_written_in_order() {
                 store.close().unwrap();
             }
         }
-        let store = Store::open(Arc::clone(&disk), &OpenOptions::default()).unwrap();
+        let store = open_store(Arc::clone(&disk), &OpenOptions::default()).unwrap();
         assert!(store.opened().was_closed);
         check(&store, &versions);
         assert!(cleaned > 1000, "{cleaned} blocks were collected");
     }
 }
 
-fn check(store: &Store<Arc<ModelledDisk>>, versions: &[u32]) {
+fn check(store: &AnyStore<'_>, versions: &[u32]) {
     let mut into = vec![0; BLOCK_BYTES as usize];
     for (block, version) in (0..).zip(versions) {
         assert_eq!(store.read(block, &mut into).unwrap(), *version > 0, "block {block}");
@@ -135,11 +136,12 @@ fn what_zones_do_not_allow_is_refused_in_one_line() {
     let disk = drive(CONVENTIONAL);
     Store::format(&disk, &options(1)).unwrap();
     for mechanism in [Mechanism::Plug, Mechanism::Thread] {
-        let said = Store::open(Arc::clone(&disk), &OpenOptions::fixed(mechanism)).unwrap_err();
+        let opened = open_store(Arc::clone(&disk), &OpenOptions::fixed(mechanism));
+        let said = opened.map(drop).unwrap_err();
         assert!(said.to_string().contains("open the store with cleaning"), "{said}");
         assert!(!said.to_string().contains('\n'));
     }
-    assert!(Store::open(disk, &OpenOptions::fixed(Mechanism::Clean)).is_ok());
+    assert!(open_store(disk, &OpenOptions::fixed(Mechanism::Clean)).is_ok());
 }
 
 /// A disk that refuses to write after some number of writes: a crash.
@@ -197,7 +199,7 @@ fn what_died_in_a_zone_is_there_until_something_later_lasts() {
         let mut open = Vec::new();
         let placement = if crashes % 2 == 0 { Placement::SepBit } else { Placement::None };
         let opened = OpenOptions { placement, collected_logs: Some(3), ..OpenOptions::default() };
-        if let Ok(store) = Store::open(stops, &opened) {
+        if let Ok(store) = open_store(stops, &opened) {
             loop {
                 // A few blocks again and again, so that segments come free by themselves, written one by
                 // one; the records of some last before others of the same segment.
@@ -220,7 +222,7 @@ fn what_died_in_a_zone_is_there_until_something_later_lasts() {
             crashes += 1;
         }
         emptied += disk.spent().discards.requests - before;
-        let store = Store::open(Arc::clone(&disk), &OpenOptions::default()).unwrap();
+        let store = open_store(Arc::clone(&disk), &OpenOptions::default()).unwrap();
         let mut into = vec![0; BLOCK_BYTES as usize];
         // What was not acknowledged is there whole or not at all.
         if let Some((block, version)) = open.first() {
