@@ -13,6 +13,7 @@ use agewell_age::{
     SnapshotFile,
 };
 use agewell_snapshot::columns;
+use agewell_testkit::set_byte;
 
 /// Flips two bits of each byte of the file `path` in turn: each is found, and `read` gives an
 /// error or what it gives for the sound file.
@@ -21,17 +22,16 @@ fn each_flip<T: PartialEq + std::fmt::Debug>(
     read: impl Fn(&Path) -> Result<T, agewell_age::AgeError>,
 ) {
     let expected = read(path).expect("it was written by us");
-    let mut bytes = std::fs::read(path).expect("it was written");
-    for at in 0..bytes.len() {
+    let bytes = std::fs::read(path).expect("it was written");
+    for (at, &byte) in bytes.iter().enumerate() {
         for bit in [at % 8, (at + 3) % 8] {
-            bytes[at] ^= 1 << bit;
-            std::fs::write(path, &bytes).expect("room");
+            set_byte(path, at, byte ^ 1 << bit);
             assert!(check_parquet(path).is_err(), "bit {bit} of byte {at}");
             if let Ok(read) = read(path) {
                 assert_eq!(read, expected, "bit {bit} of byte {at}");
             }
-            bytes[at] ^= 1 << bit;
         }
+        set_byte(path, at, byte);
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use agewell_testkit::set_byte;
 use agewell_trace::{
     BlockBatch, BlockRow, FileOperationBatch, FileOperationTrace, FileOperationWriter,
     OutputFormat, ReadOptions, TIME_MISSING, TraceMetadata, VALUE_MISSING, check_parquet,
@@ -12,19 +13,16 @@ use agewell_trace::{
 /// Flips two bits of each byte of the file `path` in turn and lets `read` look at it.
 fn each_flip(path: &Path, mut read: impl FnMut(&str)) -> u64 {
     let sound = std::fs::read(path).expect("it was written");
-    let mut bytes = sound.clone();
     let mut flips = 0;
-    for at in 0..sound.len() {
+    for (at, &byte) in sound.iter().enumerate() {
         for bit in [at % 8, (at + 3) % 8] {
-            bytes[at] ^= 1 << bit;
-            std::fs::write(path, &bytes).expect("room");
+            set_byte(path, at, byte ^ 1 << bit);
             assert!(check_parquet(path).is_err(), "bit {bit} of byte {at} is not missed");
             read(&format!("bit {bit} of byte {at} of {}", sound.len()));
-            bytes[at] ^= 1 << bit;
             flips += 1;
         }
+        set_byte(path, at, byte);
     }
-    std::fs::write(path, &sound).expect("room");
     assert_eq!(check_parquet(path), Ok(true));
     flips
 }

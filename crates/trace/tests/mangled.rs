@@ -193,6 +193,8 @@ fn a_mangled_parquet_file_is_an_error_or_whole() {
     let mangled_path = folder.path().join("mangled.parquet");
     let mut noise = Noise(0x1234_5678_9abc_def1);
     let attempt = |mangled: &[u8]| {
+        // A new file: many file systems wait for the disk when one is cut to nothing and written again.
+        let _ = std::fs::remove_file(&mangled_path);
         std::fs::write(&mangled_path, mangled).expect("written");
         let options = ReadOptions { format: Some(Format::Parquet), skip_bad: false };
         let mut rows = 0;
