@@ -49,7 +49,7 @@ keys! {
         by: Carrier = "by" choice(CARRIERS).required();
         /// segments of the store
         segments: Option<u32> = "segments" count().optional();
-        /// or so many that the blocks of the trace are this much of what it says that it holds
+        /// or as many as make the blocks of the trace this share of what it says that it holds
         full_percent: Option<u32> = "full_percent" count().optional();
         /// blocks of a segment
         segment_blocks: u32 = "segment_blocks" count().or(64);
