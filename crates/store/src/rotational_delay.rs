@@ -20,6 +20,10 @@ const DELAYS_NS: [u64; 12] = [
 /// Syncs that each delay has before delays are compared; chosen by us: one that misses a turn is seen by then.
 const TRIED_MIN: u32 = 4;
 
+/// Syncs that right behind the last have before others are tried; chosen by us: a device without turns may be slow
+/// once, or twice.
+const WITHOUT_TRIED_MIN: u32 = 8;
+
 /// Syncs that a delay has which takes at most [`CLOSE`] as long as the best one; chosen by us: how long a sync
 /// takes depends on more than its delay.
 const CLOSE_TRIED_MIN: u32 = 16;
@@ -162,7 +166,7 @@ impl RotationalDelay {
     fn choose(&mut self) -> usize {
         self.syncs += 1;
         let [without, ..] = self.tried;
-        if without.syncs < TRIED_MIN || without.mean_ns < TURNS_FROM_NS {
+        if without.syncs < WITHOUT_TRIED_MIN || without.mean_ns < TURNS_FROM_NS {
             return 0;
         }
         if let Some(next) = self.tried.iter().position(|tried| tried.syncs < TRIED_MIN) {
@@ -253,6 +257,23 @@ mod tests {
             delay.synced(step * 2_000_000, step * 2_000_000 + 150_000);
             assert_eq!(delay.gap_blocks(1, Some(step * 2_000_000 + 200_000)), 0);
         }
+    }
+
+    #[test]
+    fn nothing_is_left_for_long_on_a_device_without_turns_that_was_slow_at_first() {
+        let mut delay = delay(None);
+        let (mut now_ns, mut left) = (0, 0);
+        delay.synced(0, 0);
+        for step in 0..20_000 {
+            let gap_blocks = delay.gap_blocks(1, Some(now_ns));
+            let took_ns = if step < 12 { 5_000_000 } else { 150_000 };
+            if step >= 10_000 {
+                left += u32::from(gap_blocks > 0);
+            }
+            delay.synced(now_ns, now_ns + took_ns);
+            now_ns += took_ns;
+        }
+        assert!(left <= 10_000 / TRY_EVERY as u32, "{left} gaps");
     }
 
     #[test]
