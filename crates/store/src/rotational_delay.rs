@@ -169,13 +169,18 @@ impl RotationalDelay {
         if without.syncs < WITHOUT_TRIED_MIN || without.mean_ns < TURNS_FROM_NS {
             return 0;
         }
-        if let Some(next) = self.tried.iter().position(|tried| tried.syncs < TRIED_MIN) {
+        // In turns, as syncs that are slow for other reasons come several at a time.
+        let least_tried = |is_tried: &dyn Fn(&Tried) -> bool| {
+            let numbers = (0..DELAYS_NS.len()).filter(|number| is_tried(&self.tried[*number]));
+            numbers.min_by_key(|number| self.tried[*number].syncs)
+        };
+        if let Some(next) = least_tried(&|tried| tried.syncs < TRIED_MIN) {
             return next;
         }
         let best = self.best();
         let close_ns = self.tried[best].mean_ns * CLOSE;
         let is_close = |tried: &Tried| tried.syncs < CLOSE_TRIED_MIN && tried.mean_ns <= close_ns;
-        if let Some(next) = self.tried.iter().position(is_close) {
+        if let Some(next) = least_tried(&is_close) {
             return next;
         }
         if self.syncs.is_multiple_of(TRY_EVERY) && self.lost_ns <= TRIALS_SHARE * self.all_ns {
