@@ -55,7 +55,7 @@ server_cache = "0 B"
 kind = "lfs"
 segment_size = "{segment_bytes} B"
 block_size = "{block_bytes} B"
-victim = "greedy"
+{placement}
 collect = "{collect}"
 record_blocks = 1                  # the store's inline record
 threads_ahead = 40                 # as the store announces them
@@ -75,6 +75,13 @@ seed = 1
 """
 
 
+_BEHIND_NEW_DATA = 'victim = "greedy"'
+_BY_LIFETIME = """\
+victim = "renewal"
+placement = "collected-life-table" # what is collected, by how long it is expected to live
+logs = {logs}"""
+
+
 @dataclass(frozen=True, slots=True)
 class Load:
     """What was asked of a store.
@@ -87,6 +94,7 @@ class Load:
         write_amplification: Blocks written over new blocks in this time, as the store counted
             them; none if nothing was written.
         collect: By what room was made, as experiments name it.
+        collected_logs: Logs that what is collected is divided among; 0: it goes behind new data.
     """
 
     begun: dict[str, Any]
@@ -95,6 +103,7 @@ class Load:
     lost: int
     write_amplification: float | None
     collect: str
+    collected_logs: int
 
     def blocks(self) -> int:
         """Blocks that were asked for, one by one."""
@@ -144,7 +153,13 @@ def record(point: Path, seconds: float, report: Callable[[float, str], None]) ->
     requests = np.concatenate(pieces or [mounted.no_requests()])
     collect = _collect(after)
     return Load(
-        begun, held.astype(np.uint32), requests, lost, _amplification(before, after), collect
+        begun,
+        held.astype(np.uint32),
+        requests,
+        lost,
+        _amplification(before, after),
+        collect,
+        int(before["collected_logs"]),
     )
 
 
@@ -260,6 +275,7 @@ def _peak(operations: npt.NDArray[np.int64], files: npt.NDArray[np.int64]) -> in
 def _experiment(load: Load, point: Path, trace: str, peak: int) -> str:
     begun = load.begun
     segments, segment_blocks = begun["segments"], begun["segment_blocks"]
+    logs = load.collected_logs
     return _EXPERIMENT.format(
         point=point,
         trace=trace,
@@ -269,6 +285,7 @@ def _experiment(load: Load, point: Path, trace: str, peak: int) -> str:
         buffer_bytes=begun["transaction_blocks"] * begun["block_bytes"],
         segment_bytes=segment_blocks * begun["block_bytes"],
         block_bytes=begun["block_bytes"],
+        placement=_BY_LIFETIME.format(logs=logs) if logs else _BEHIND_NEW_DATA,
         collect=load.collect,
         # A store's engine keeps two, and its collector a quarter of what is kept from users.
         reserve=2 + begun["reserve_segments"] // 4,

@@ -36,6 +36,10 @@ AHEAD_OF_RESERVE = 4
 """Of the segments that a file system keeps from its users, the collector of a mount keeps this part
 empty (`Store::room_ahead`)."""
 
+COLLECTED_LOGS_MAX, SEGMENTS_A_LOG = 4, 8
+"""What a mount collects is divided by expected lifetime among four logs at most, one for each
+eight segments that it keeps (`crates/store/src/separation.rs`)."""
+
 _WRITE, _SYNC = 4, 7
 _MOVED = ("cleaned", "plugged", "threaded")
 
@@ -113,6 +117,13 @@ def _simulated(
         "layout.collect": collect,
         "layout.reserve_segments": reserve,
     }
+    if collect == "clean":
+        logs = min(COLLECTED_LOGS_MAX, int(found["reserve_segments"]) // SEGMENTS_A_LOG)
+        changes |= {
+            "layout.placement": "collected-life-table",
+            "layout.logs": logs,
+            "layout.victim": "renewal",
+        }
     metrics: Mapping[str, Any] = context.run_experiment(context.tables("simulator"), changes)[
         "metrics"
     ]
