@@ -1,8 +1,8 @@
 """Disk time of a store on a modelled drive, and of the same updates in place.
 
-Stores as they are formatted (segments of 1 MiB) are full by what they say that they hold. Those that
-are held against simulations are full by all slots there are, of which they keep no more from their
-users than they must.
+Stores as they are formatted (segments of 1 MiB) are full by what they say that they hold. Those
+that are held against simulations are full by all slots there are, of which they keep no more from
+their users than they must.
 
 Updates in place are as good as they can be: what is written between two syncs is kept, sorted and
 joined, sent together to the drive's queue, and followed by one flush, as after a sync of the store.
@@ -143,6 +143,6 @@ def _plot(name: str, values: Mapping[str, float | None]) -> Plot:
             Curve(f"{percent:g} % full", places, heights(percent), style="bars")
             for percent in PERCENT
         ],
-        caption="Seagate ST2000DM006, stores as they are formatted; a flush after every recorded one.",
+        caption="Seagate ST2000DM006, stores as formatted; a flush after every recorded one.",
         categories=[*COLLECT, "in place"],
     )
