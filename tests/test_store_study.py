@@ -103,6 +103,9 @@ def test_without_a_device_there_is_no_time(trace: Path) -> None:
         ({"by": "clean", "segments": 30}, "no room"),
         ({"by": "clean", "segments": 100, "device": "no-such-drive"}, "no-such-drive"),
         ({"by": "clean", "segments": 4_000_000_000}, "too many"),
+        ({"by": "clean"}, "full_percent"),
+        ({"by": "clean", "segments": 100, "full_percent": 90}, "full_percent"),
+        ({"by": "clean", "full_percent": 101}, "full_percent"),
         ({"by": "in-place", "segments": 1, "device": "hgst-hsh721415ale6m0"}, None),
     ],
 )

@@ -152,15 +152,14 @@ impl<P: Placement> Log<P> {
     ) -> Option<u32> {
         let emptiest = self.choose_emptiest(but, device)?;
         let mut best = (f64::from(self.table.dead(emptiest)) / FAR_HOLES, emptiest);
-        let segments = self.table.shape.segments();
-        for behind in last.map_or(0..0, |last| last + 1..last + 1 + SWEEP_REACH) {
-            let segment = behind % segments;
+        let Some(last) = last else { return Some(emptiest) };
+        for behind in 1..=SWEEP_REACH {
+            let segment = (last + behind) % self.table.shape.segments();
             if !self.table.state[segment as usize].is_full() {
                 continue;
             }
-            let is_next = last.is_some_and(|last| behind == last + 1);
-            let worth =
-                f64::from(self.table.dead(segment)) / if is_next { 1.0 } else { NEAR_HOLES };
+            let dearer = if behind == 1 { 1.0 } else { NEAR_HOLES };
+            let worth = f64::from(self.table.dead(segment)) / dearer;
             if worth > best.0 && !but.contains(&segment) && self.has_fillable(segment, device) {
                 best = (worth, segment);
             }

@@ -40,7 +40,7 @@ const RESERVE_SEGMENTS_MIN: u32 = 8;
 const RESERVE_SHARE: f64 = 0.064;
 
 /// Bytes of the ring for each block: as many records of eight bytes as this may wait until the map is
-/// written, so that the map costs little; chosen by us: 1.2 % of blocks of 4 KiB. At most
+/// written, so that the map costs little; chosen by us: 0.8 % of blocks of 4 KiB. At most
 /// [`RING_BYTES_MAX`], which is read in a second.
 const RING_BYTES_A_BLOCK: u64 = 32;
 const RING_BYTES_MAX: u64 = 256 << 20;

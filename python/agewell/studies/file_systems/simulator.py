@@ -28,17 +28,11 @@ from agewell.studies.store import workloads
 from agewell.studies.study import FigureResult
 
 PERCENT = (80, 90, 95, 98)
-SEGMENT_BLOCKS = 256
-"""As `agewell mkfs` makes them."""
 LOG_RESERVE = 2
 """Segments that the store's log keeps free."""
 AHEAD_OF_RESERVE = 4
 """Of the segments that a file system keeps from its users, the collector of a mount keeps this part
 empty (`Store::room_ahead`)."""
-
-COLLECTED_LOGS_MAX, SEGMENTS_A_LOG = 4, 8
-"""What a mount collects is divided by expected lifetime among four logs at most, one for each
-eight segments that it keeps (`crates/store/src/separation.rs`)."""
 
 _WRITE, _SYNC = 4, 7
 _MOVED = ("cleaned", "plugged", "threaded")
@@ -62,10 +56,11 @@ def _mounted(kind: Kind, percent: float) -> tuple[dict[str, Any], list[int]]:
         loop.mount(kind)
         load = _Noted(loop.point, loop.room_bytes(), percent)
         load.prepare()
-        counts = mounted.status(loop.point)["since_mounted"]
+        status = mounted.status(loop.point)
         loop.unmount()
         store = json.loads(_agewell.store_check(loop.path))
-        return {**counts, **store["store"], **store["metrics"]}, load.noted
+        logs = {"collected_logs": status["collected_logs"]}
+        return {**status["since_mounted"], **logs, **store["store"], **store["metrics"]}, load.noted
 
 
 def figure(context: Context) -> FigureResult:
@@ -113,17 +108,12 @@ def _simulated(
     segments = int(found["segments"])
     changes = {
         "workload.path": os.path.relpath(trace.resolve(), context.experiments.resolve()),
-        "workload.utilization": live / ((segments - 0.5) * SEGMENT_BLOCKS),
+        "workload.utilization": live / ((segments - 0.5) * workloads.FORMATTED_SEGMENT_BLOCKS),
         "layout.collect": collect,
         "layout.reserve_segments": reserve,
     }
     if collect == "clean":
-        logs = min(COLLECTED_LOGS_MAX, int(found["reserve_segments"]) // SEGMENTS_A_LOG)
-        changes |= {
-            "layout.placement": "collected-life-table",
-            "layout.logs": logs,
-            "layout.victim": "renewal",
-        }
+        changes |= workloads.collected_by_lifetime(int(found["collected_logs"]))
     metrics: Mapping[str, Any] = context.run_experiment(context.tables("simulator"), changes)[
         "metrics"
     ]

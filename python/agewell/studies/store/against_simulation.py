@@ -48,13 +48,7 @@ _NOT_ATOMIC = "thread-not-atomic"
 """Threading in a simulation whose syncs may write over what they replace."""
 
 _MECHANISM = {LIFETIME: "clean", _NOT_ATOMIC: "thread"}
-_PLACEMENT: dict[str, dict[str, Any]] = {
-    LIFETIME: {
-        "layout.placement": "collected-life-table",
-        "layout.logs": COLLECTED_LOGS,
-        "layout.victim": "renewal",
-    }
-}
+_PLACEMENT = {LIFETIME: workloads.collected_by_lifetime(COLLECTED_LOGS)}
 
 
 def saved(context: Context, name: str, *, as_recorded: bool = False) -> tuple[Load, Path]:

@@ -31,7 +31,6 @@ FIGURE = "disk-time"
 PERCENT = (90.0, 98.0)
 OPERATIONS = ("reads", "writes", "flushes")
 FORMATTED = "formatted"
-_SEGMENT_BLOCKS = 256
 
 
 def figure(context: Context) -> FigureResult:
@@ -75,7 +74,7 @@ def _load(context: Context, name: str) -> dict[str, float | None]:
         label: {
             "by": label[1],
             "full_percent": round(float(label[2])),
-            "segment_blocks": _SEGMENT_BLOCKS,
+            "segment_blocks": workloads.FORMATTED_SEGMENT_BLOCKS,
             "block_bytes": workloads.BLOCK_BYTES,
             "device": device,
             "leaves_gaps": True,
@@ -83,7 +82,7 @@ def _load(context: Context, name: str) -> dict[str, float | None]:
         for label in formatted
     }
     in_place: Label = ("in-place",)
-    options[in_place] = {"by": "in-place", "segments": 1, "device": device}
+    options[in_place] = {"by": "in-place", "device": device}
     stored = replays(context, trace, options)
     simulated = context.run_many(
         tables,

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,8 @@ from agewell.files import made_traces, parquet_tables
 BLOCK_BYTES = 4096
 SEGMENT_BLOCKS = 64
 """256 KiB, as in the other comparisons of mechanisms."""
+FORMATTED_SEGMENT_BLOCKS = 256
+"""1 MiB, as stores and file systems are formatted."""
 BLOCKS = 32_768
 """Blocks of the generated loads: 128 MiB. At 98 % ten segments are left for everything; chosen by
 us: the store keeps eight from users."""
@@ -39,6 +42,15 @@ _BLOCK_WRITE, _BLOCK_FLUSH = 1, 3
 """Operations of block traces (`docs/reference/trace-formats.md`)."""
 
 Integers = npt.NDArray[np.uint64]
+
+
+def collected_by_lifetime(logs: int) -> dict[str, Any]:
+    """Keys of a simulated log that divides what it collects among as many logs as a store does."""
+    return {
+        "layout.placement": "collected-life-table",
+        "layout.logs": logs,
+        "layout.victim": "renewal",
+    }
 
 
 @dataclass(frozen=True, slots=True)
