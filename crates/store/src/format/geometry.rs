@@ -43,7 +43,7 @@ const RESERVE_SHARE: f64 = 0.064;
 /// written, so that the map costs little; chosen by us: 0.8 % of blocks of 4 KiB. At most
 /// [`RING_BYTES_MAX`], which is read in a second.
 const RING_BYTES_A_BLOCK: u64 = 32;
-const RING_BYTES_MAX: u64 = 256 << 20;
+const RING_BYTES_MAX: u64 = 224 << 20;
 /// Blocks of the ring at least: a few of the longest records.
 const RING_BLOCKS_MIN: u64 = 32;
 
