@@ -10,13 +10,13 @@
 #     make bench-sweep  a sweep of 200 runs by one process, by two and by a Dask cluster
 #     make bench-policies  how fast a log is simulated with policies in Python
 #     make bench-stores  the store beside other stores, on files (BENCH_STORES=options of bench/run-stores)
+#     make bench-mounted  as root: a mounted file system by its targets (BENCH_MOUNTED=options of bench/mounted)
 #     make count      instructions of the hot loops, against those that are kept in bench/counts
 #     make reproduce  published figures, ours beside the paper's
 #     make reorganise-torture  as root: reorganisations killed, without power, written to (RUNS=1000 of ext4 and of xfs)
 #     make mount-torture  as root: a mounted file system whose server is killed (RUNS=1000 times), nothing acknowledged lost
-#     make explore    every property test on new random cases (EXPLORE_ROUNDS times), and EXPLORE_STATES crashes of the store,
-#                     a tenth as many of the file system
-#                     and EXPLORE_FILE_STATES of file operations
+#     make explore    every property test on new random cases (EXPLORE_ROUNDS times), EXPLORE_STATES crashes of the store and
+#                     EXPLORE_FILE_STATES of file operations
 #     make fuzz       every trace reader on mangled input (FUZZ_SECONDS each)
 #     make wheel      wheels for Linux (WHEEL_TARGETS) and the source distribution in target/wheels, tried in an empty environment
 #     make sdist      the source distribution alone, built and tried in an empty environment that has Rust
@@ -55,7 +55,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/benches/*' -o -name Cargo.toml)
 
-.PHONY: help venv extension demo test rust-tests-built test-rust test-python lint lint-rust lint-python bench bench-peers bench-history bench-policies bench-sweep bench-stores count wheel sdist check-macos reproduce reorganise-torture mount-torture fuzz explore docs \
+.PHONY: help venv extension demo test rust-tests-built test-rust test-python lint lint-rust lint-python bench bench-peers bench-history bench-policies bench-sweep bench-stores bench-mounted count wheel sdist check-macos reproduce reorganise-torture mount-torture fuzz explore docs \
 	snapshots command-reference configuration-reference experiment-pages notebook-pages clean
 
 help:
@@ -156,6 +156,10 @@ bench-sweep: $(STAMPS)/extension $(STAMPS)/develop
 # Their crates are fetched when it is first built; nothing else needs them.
 bench-stores:
 	@bench/run-stores $(BENCH_STORES)
+
+bench-mounted: $(STAMPS)/extension
+	@cargo build --locked --release --quiet --package agewell-fuse --examples
+	@$(BIN)/python bench/mounted $(BENCH_MOUNTED)
 
 fuzz:
 	@scripts/fuzz $(FUZZ_SECONDS)
