@@ -18,7 +18,7 @@ COMMAND = [sys.executable, "bench/mounted"]
 @pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 def test_what_df_says_is_what_can_be_written(tmp_path: Path) -> None:
     kept = tmp_path / "figures.json"
-    words = ["--memory", tmp_path, "--only", "room", "--json", kept]
+    words = ["--memory", str(tmp_path), "--only", "room", "--json", str(kept)]
     done = subprocess.run(
         [*COMMAND, *words], cwd=REPOSITORY, capture_output=True, text=True, check=False
     )
