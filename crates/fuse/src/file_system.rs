@@ -29,12 +29,18 @@ pub const PROTOCOL_NAME_MAX: usize = 1024;
 /// Who asks. Zeros where the kernel itself does: pages written back, files forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Caller {
-    /// The user whose file it becomes if one is made.
+    /// The user whose file it becomes if one is made; [`Caller::UNSAID`] with other requests, where mounts may
+    /// show other users' numbers.
     pub user: u32,
     /// The group, likewise.
     pub group: u32,
     /// The process, or 0 outside the daemon's name space.
     pub process: u32,
+}
+
+impl Caller {
+    /// No user, and no group: `FUSE_INVALID_UIDGID`.
+    pub const UNSAID: u32 = u32::MAX;
 }
 
 /// A moment since 1970.

@@ -59,4 +59,6 @@ pub mod capability {
     pub const SETXATTR_EXTENDED: u64 = 1 << 29;
     /// There is a second word of flags.
     pub const INIT_EXTENDED: u64 = 1 << 30;
+    /// Mounts may show files under other users' numbers (`mount_setattr(2)`): Linux 6.12.
+    pub const ALLOW_IDMAP: u64 = 1 << 40;
 }

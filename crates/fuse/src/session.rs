@@ -44,7 +44,8 @@ const WANTED: u64 = capability::ASYNC_READ
     | capability::NO_OPENDIR
     | capability::HANDLE_KILLPRIV_V2
     | capability::SETXATTR_EXTENDED
-    | capability::INIT_EXTENDED;
+    | capability::INIT_EXTENDED
+    | capability::ALLOW_IDMAP;
 
 /// Without these nothing would be right: Linux 5.4 has them.
 const NEEDED: u64 = capability::NO_OPEN | capability::NO_OPENDIR | capability::MAX_PAGES;

@@ -160,6 +160,16 @@ impl<D: Disk + 'static> Mounted<D> {
         }
     }
 
+    /// Whether `inode` loses rights that it gives who runs it when `caller` changes it; the one for its group is
+    /// gone then, where it is not the usual rule that takes it.
+    fn drops(&self, caller: &Caller, inode: u64) -> Result<bool, FsError> {
+        let drops = rights::are_lost(caller, &self.file_system.attributes(inode)?);
+        if drops {
+            self.drop_group(caller, inode)?;
+        }
+        Ok(drops)
+    }
+
     /// `inode` loses the right to run for its group, if `caller` is not of that.
     fn drop_group(&self, caller: &Caller, inode: u64) -> Result<(), FsError> {
         let found = self.file_system.attributes(inode)?;
@@ -279,9 +289,8 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
             drops_privileges: set.kills_privileges,
         };
         let is_given_away = set.user.or(set.group).is_some();
-        let drops = rights::are_lost(caller) && (set.kills_privileges || is_given_away);
-        if drops && set.mode.is_none() {
-            self.drop_group(caller, inode).map_err(errno)?;
+        if set.mode.is_none() && (set.kills_privileges || is_given_away) {
+            self.drops(caller, inode).map_err(errno)?;
         }
         let found = self.file_system.set_attributes(inode, &changes, now).map_err(errno)?;
         Ok(self.shown(&found))
@@ -523,7 +532,7 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
     ) -> Result<(), Errno> {
         let all = self.file_system.extended_attributes(inode).map_err(errno)?;
         // `trusted.` is not there for others than root (`xattr(7)`).
-        let is_shown = |name: &&[u8]| caller.user == 0 || !name.starts_with(b"trusted.");
+        let is_shown = |name: &&[u8]| !name.starts_with(b"trusted.") || rights::is_root(caller);
         names.extend(all.split_inclusive(|byte| *byte == 0).filter(is_shown).flatten());
         Ok(())
     }
@@ -569,10 +578,7 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
             FallocateFlags::ZERO_RANGE => Allocation::Zero { extends },
             _ => return Err(Errno::OPNOTSUPP),
         };
-        let drops = rights::are_lost(caller);
-        if drops {
-            self.drop_group(caller, inode).map_err(errno)?;
-        }
+        let drops = self.drops(caller, inode).map_err(errno)?;
         self.file_system.allocate(inode, (offset, size), what, drops, now()).map_err(errno)
     }
 
@@ -586,10 +592,7 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
 
     fn copy(&self, caller: &Caller, copy: &Copy) -> Result<u64, Errno> {
         let (from, to) = ((copy.from, copy.from_offset), (copy.to, copy.to_offset));
-        let drops = rights::are_lost(caller);
-        if drops {
-            self.drop_group(caller, copy.to).map_err(errno)?;
-        }
+        let drops = self.drops(caller, copy.to).map_err(errno)?;
         self.file_system.copy(from, to, copy.size, drops, now()).map_err(errno)
     }
 
@@ -600,7 +603,7 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
         output: &mut Vec<u8>,
     ) -> Result<i32, Errno> {
         // The kernel leaves it to the file system who may do so.
-        if matches!(command.number, FITRIM | SHUTDOWN) && caller.user != 0 {
+        if matches!(command.number, FITRIM | SHUTDOWN) && !rights::is_root(caller) {
             return Err(Errno::PERM);
         }
         match command.number {

@@ -1,17 +1,29 @@
-//! Rights that a file gives who runs it, which it loses when others than its owner change it.
+//! Who asks, and rights that a file gives who runs it, which it loses when others than its owner change it.
+//!
+//! Linux 6.12 and later say the user only of requests that make something, as mounts may show other users'
+//! numbers ([`Caller::UNSAID`]). Of others it is asked what the process is.
 
 use std::fs;
 
 use agewell_fs::Attributes;
 use agewell_fuse::Caller;
 
+const SET_USER_ID: u32 = 0o4000;
 const SET_GROUP_ID: u32 = 0o2000;
 const GROUP_EXECUTES: u32 = 0o010;
 
-/// Whether a file that `caller` changes loses them. Of `write` and `truncate` the kernel says so; of the
-/// others it knows (`CAP_FSETID`) and does not say.
-pub(crate) fn are_lost(caller: &Caller) -> bool {
-    caller.user != 0
+/// Whether `caller` is root.
+pub(crate) fn is_root(caller: &Caller) -> bool {
+    match caller.user {
+        Caller::UNSAID => status(caller).is_some_and(|status| acts_as(&status, "Uid:", 0)),
+        user => user == 0,
+    }
+}
+
+/// Whether `file` loses such rights when `caller` changes it. Of `write` and `truncate` the kernel says so; of
+/// the others it knows (`CAP_FSETID`) and does not say.
+pub(crate) fn are_lost(caller: &Caller, file: &Attributes) -> bool {
+    file.mode & (SET_USER_ID | SET_GROUP_ID) != 0 && !is_root(caller)
 }
 
 /// Whether it loses the bit for the group as well where no group may run it: then only those who are of that
@@ -30,8 +42,23 @@ pub(crate) fn without_group(mode: u32) -> u32 {
 
 /// Whether `caller` is of a group, by its first one or another.
 fn is_of(caller: &Caller, group: u32) -> bool {
-    let status = || fs::read_to_string(format!("/proc/{}/status", caller.process)).ok();
-    caller.group == group || status().is_some_and(|status| has_group(&status, group))
+    let by_status = |status: String| {
+        let is_first = caller.group == Caller::UNSAID && acts_as(&status, "Gid:", group);
+        is_first || has_group(&status, group)
+    };
+    caller.group == group || status(caller).is_some_and(by_status)
+}
+
+/// What Linux says of the process, if it can be seen from here.
+fn status(caller: &Caller) -> Option<String> {
+    fs::read_to_string(format!("/proc/{}/status", caller.process)).ok()
+}
+
+/// Whether `number` is the one by which a process is judged in file systems: the last of four in the line that
+/// begins with `line` of its `/proc/PID/status`.
+fn acts_as(status: &str, line: &str, number: u32) -> bool {
+    let four = status.lines().find_map(|one| one.strip_prefix(line));
+    four.is_some_and(|four| four.split_whitespace().last().map(str::parse) == Some(Ok(number)))
 }
 
 /// Whether a process has a group, out of its `/proc/PID/status`.
@@ -42,7 +69,7 @@ fn has_group(status: &str, group: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{has_group, is_group_lost};
+    use super::{acts_as, are_lost, has_group, is_group_lost, is_root};
     use agewell_fs::{Attributes, Time};
     use agewell_fuse::Caller;
 
@@ -54,9 +81,36 @@ mod tests {
     }
 
     #[test]
-    fn who_is_of_the_group_keeps_its_bit() {
+    fn who_a_process_acts_as_is_the_last_of_four() {
+        let status = "Name:\tUid:\nUid:\t1000\t1001\t1002\t0\nGid:\t5\t6\t7\t8\nGroups:\t9\n";
+        assert!(acts_as(status, "Uid:", 0) && acts_as(status, "Gid:", 8));
+        assert!(!acts_as(status, "Uid:", 1000) && !acts_as(status, "Gid:", 5));
+        assert!(!acts_as("", "Uid:", 0) && !acts_as("Uid:\n", "Uid:", 0));
+    }
+
+    #[test]
+    fn who_is_not_said_is_looked_up_by_the_process() {
+        let this =
+            Caller { user: Caller::UNSAID, group: Caller::UNSAID, process: std::process::id() };
+        assert_eq!(is_root(&this), rustix::process::geteuid().is_root());
+        assert!(is_root(&Caller { user: 0, ..this }) && !is_root(&Caller { user: 5, ..this }));
+        // Outside the daemon's name space.
+        assert!(!is_root(&Caller { process: 0, ..this }));
+        let group = rustix::process::getegid().as_raw();
+        assert!(!is_group_lost(&this, &Attributes { gid: group, ..file(0o102_744) }));
+    }
+
+    #[test]
+    fn a_file_without_rights_has_none_to_lose() {
+        let other = Caller { user: 5, group: 5, process: 0 };
+        assert!(are_lost(&other, &file(0o104_755)) && are_lost(&other, &file(0o102_755)));
+        assert!(!are_lost(&other, &file(0o100_755)));
+        assert!(!are_lost(&Caller { user: 0, ..other }, &file(0o106_755)));
+    }
+
+    fn file(mode: u32) -> Attributes {
         let none = Time::default();
-        let file = |mode| Attributes {
+        Attributes {
             inode: 2,
             mode,
             links: 1,
@@ -69,7 +123,11 @@ mod tests {
             modified: none,
             changed: none,
             created: none,
-        };
+        }
+    }
+
+    #[test]
+    fn who_is_of_the_group_keeps_its_bit() {
         let by = |group| Caller { user: 5, group, process: 0 };
         assert!(is_group_lost(&by(8), &file(0o102_744)));
         assert!(!is_group_lost(&by(9), &file(0o102_744)));

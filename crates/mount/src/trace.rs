@@ -10,6 +10,8 @@ use agewell_store::device::Disk;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
+use crate::rights;
+
 /// What the names begin with.
 pub(crate) const TRACE: &[u8] = b"agewell.trace.";
 
@@ -55,7 +57,7 @@ pub(crate) fn answer<D: Disk>(
     caller: &Caller,
     name: &[u8],
 ) -> Result<Vec<u8>, Errno> {
-    if caller.user != 0 {
+    if !rights::is_root(caller) {
         return Err(Errno::PERM);
     }
     let failed = |error: FsError| error.errno();
