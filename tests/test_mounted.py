@@ -212,6 +212,46 @@ def test_a_full_file_system_takes_overwrites_and_gives_room_back(point: Path) ->
         time.sleep(0.01)
 
 
+def test_what_finds_no_room_below_takes_no_memory_and_goes_on_when_there_is_some(
+    tmp_path: Path,
+) -> None:
+    small, point = tmp_path / "small", tmp_path / "point"
+    small.mkdir()
+    point.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", small], check=True)
+    try:
+        image = small / "disk.img"
+        assert agewell("mkfs", image, "--size", "256 MiB", "--sparse", "--quiet") == 0
+        assert agewell("mount", image, point) == 0
+        server = Path(f"/proc/{mounted.status(point)['process']}")
+        descriptor = os.open(point / "file", os.O_RDWR | os.O_CREAT)
+        written = refused = 0
+        for number in range(600):
+            try:
+                written += os.pwrite(descriptor, b"w" * MIB, number % 100 * MIB)
+            except OSError as error:
+                assert error.errno == errno.EIO  # noqa: PT017
+                refused += 1
+        assert refused > 400
+        with pytest.raises(OSError, match="Input/output"):
+            os.fsync(descriptor)
+        status = (server / "status").read_text(encoding="utf-8")
+        peak = re.search(r"VmHWM:\s+(\d+) kB", status)
+        assert peak is not None
+        assert int(peak[1]) * KIB < written + 100 * MIB
+        subprocess.run(["mount", "-o", "remount,size=300m", small], check=True)
+        assert os.pwrite(descriptor, b"m" * MIB, 100 * MIB) == MIB
+        os.fsync(descriptor)
+        os.close(descriptor)
+        # What was refused in the middle of a call has left a part of it.
+        assert set((point / "file").read_bytes()) <= set(b"wm\0")
+        assert agewell("umount", point) == 0
+        assert agewell("fsck", image, "--read-data", "--quiet") == 0
+    finally:
+        subprocess.run(["umount", "-l", point], capture_output=True, check=False)
+        subprocess.run(["umount", "-l", small], check=True)
+
+
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
     mounted_soak.soak(tmp_path, rounds=3, seed=11)
 

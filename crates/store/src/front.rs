@@ -16,6 +16,10 @@ use crate::group::{Group, PlannedRun};
 use crate::pacing::Pacing;
 use crate::seeded::{SeededFault, is_seeded};
 
+/// Groups that may wait while another thread has the medium; chosen by us: two of a megabyte, as one is
+/// written and one is filled.
+const GROUPS_WAITING_MAX: usize = 2;
+
 /// Where the newest data of a block is.
 pub(crate) enum Newest {
     /// There is no such block.
@@ -120,6 +124,11 @@ impl Front {
     /// Groups that are not carried out yet.
     pub(crate) fn groups_waiting(&self) -> usize {
         self.queue.len()
+    }
+
+    /// Whether they are many.
+    pub(crate) fn is_much_waiting(&self) -> bool {
+        self.queue.len() > GROUPS_WAITING_MAX
     }
 
     /// The first group has been carried out.

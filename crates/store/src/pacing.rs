@@ -83,7 +83,7 @@ mod tests {
         let paid: Duration = (0..1_000).map(|_| pacing.delay(64, 0)).sum();
         assert!((paid.as_secs_f64() - 0.128).abs() < 0.001, "{paid:?}");
         // What was left over is forgotten where there is room.
-        assert_eq!(pacing.delay(64, 0), Duration::ZERO);
+        assert_eq!(pacing.delay(8, 0), Duration::ZERO);
         assert_eq!(pacing.delay(64, 5_000), Duration::ZERO);
         assert_eq!(pacing.debt_ns, 0);
     }

@@ -45,10 +45,6 @@ use crate::sums::Sums;
 use self::gaps::Gaps;
 use self::read_ahead::ReadAhead;
 
-/// Groups that may wait while another thread has the medium; chosen by us: two of a megabyte, as one is
-/// written and one is filled.
-const GROUPS_WAITING_MAX: usize = 2;
-
 /// Blocks that are written and freed together: all or none.
 #[derive(Debug, Clone, Default)]
 pub struct Transaction<'a> {
@@ -344,10 +340,14 @@ impl<D: Disk> Store<D> {
                 self.decide()?;
                 continue;
             }
+            let is_much = front.is_much_waiting();
             let engine = &mut front.engine;
             let is_full = engine.waiting() + blocks > self.transaction_blocks_max()
                 || engine.freed().len() as u32 + frees > self.transaction_frees_max();
-            if is_full {
+            if is_full && is_much {
+                drop(guard);
+                self.carry_out_much()?;
+            } else if is_full {
                 front.plan_changes()?;
                 drop(guard);
                 self.carry_out_some()?;

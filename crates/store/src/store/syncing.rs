@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{GROUPS_WAITING_MAX, Store, lock};
+use super::{Store, lock};
 use crate::StoreError;
 use crate::device::Disk;
 use crate::medium::Medium;
@@ -53,12 +53,21 @@ impl<D: Disk> Store<D> {
 
     /// Carries out what is planned, or leaves it to who is at it, if that is not much.
     pub(super) fn carry_out_some(&self) -> Result<(), StoreError> {
-        let is_much = lock(&self.front).groups_waiting() > GROUPS_WAITING_MAX;
+        let is_much = lock(&self.front).is_much_waiting();
         match self.medium.try_lock() {
             Ok(mut medium) => self.drain(&mut medium),
             Err(_) if is_much => self.drain(&mut self.medium_at_once()),
             Err(_) => Ok(()),
         }
+    }
+
+    /// Carries out what is planned before more is, if that is much: what a disk that fails does not take
+    /// would go on growing in memory.
+    pub(super) fn carry_out_much(&self) -> Result<(), StoreError> {
+        if lock(&self.front).is_much_waiting() {
+            self.drain(&mut self.medium_at_once())?;
+        }
+        Ok(())
     }
 
     /// What `medium` has done reaches the engine.

@@ -46,6 +46,7 @@ impl<D: Disk> Store<D> {
     ) -> Result<u32, StoreError> {
         let mut moved = 0;
         for some in blocks.chunks(self.transaction_blocks_max() as usize) {
+            self.carry_out_much()?;
             let (placed, data) = data_of(some);
             let planned = self.plan_together(placed, data)?;
             if planned > 0 {
@@ -71,6 +72,7 @@ impl<D: Disk> Store<D> {
         let transaction = Transaction { writes, frees: Vec::new() };
         self.check(&transaction)?;
         let blocks: Vec<u32> = transaction.writes.iter().map(|write| write.0).collect();
+        self.carry_out_much()?;
         let mut guard = lock(&self.front);
         let front = &mut *guard;
         // What waits has its group first.

@@ -1,9 +1,12 @@
 //! Faults of devices, and damage to what lies there.
 
+use agewell_store::device::{Fault, FaultDisk, FaultKind, MemoryDisk, When};
+use agewell_store::{Store, StoreError};
 use agewell_testkit::caught;
 
 use super::corruption::{AtRest, damage_every_block, swap_records};
 use super::faults;
+use super::load::{Load, data_of, open_store, read_version, write};
 
 fn all(seeds: std::ops::Range<u64>, case: fn(u64) -> Result<(), String>) {
     let found = seeds.map(|seed| (seed, caught(|| case(seed))));
@@ -30,6 +33,52 @@ fn a_lie_of_the_device_is_found() {
 #[test]
 fn a_device_that_fills_says_so() {
     all(0..60, faults::a_device_that_fills);
+}
+
+#[test]
+fn what_a_failing_device_does_not_take_does_not_grow_in_memory() {
+    for is_together in [false, true] {
+        let load = Load { device_bytes: 512 * 64 * 1000, ..Load::long_segments(0) };
+        let fault = Fault::new(FaultKind::WriteError, When::Always);
+        let disk = FaultDisk::new(MemoryDisk::new(load.device_bytes), vec![fault], 0);
+        disk.set_on(false);
+        Store::format(&disk, &load.format_options()).unwrap();
+        let store = open_store(&disk, &load.open_options()).unwrap();
+        let blocks = store.transaction_blocks_max();
+        let changes = |version| (0..blocks).map(|block| (block, version)).collect::<Vec<_>>();
+        write(&store, &changes(1)).unwrap();
+        store.sync().unwrap();
+        disk.set_on(true);
+        let (mut taken, mut refused, mut versions) = (0, 0, vec![1]);
+        for version in 2..300 {
+            let done = if is_together {
+                let mut data = vec![0; (blocks * load.block_bytes) as usize];
+                let contents = data.chunks_exact_mut(load.block_bytes as usize);
+                (0..).zip(contents).for_each(|(block, into)| data_of(block, version, into));
+                let contents = data.chunks_exact(load.block_bytes as usize);
+                store.write_together((0..).zip(contents).collect())
+            } else {
+                write(&store, &changes(version))
+            };
+            match done {
+                Ok(()) => (taken, versions) = (taken + 1, vec![version]),
+                Err(StoreError::Device { .. }) => {
+                    refused += 1;
+                    // It may have been taken in all the same.
+                    versions.push(version);
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert!(taken < 8 && refused > 200, "{taken} taken in, {refused} refused");
+        disk.set_on(false);
+        store.sync().unwrap();
+        let found = read_version(&store, 0).unwrap();
+        assert!(versions.contains(&found), "version {found}, and not one of {versions:?}");
+        for block in 0..blocks {
+            assert_eq!(read_version(&store, block), Ok(found));
+        }
+    }
 }
 
 #[test]
