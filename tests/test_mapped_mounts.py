@@ -24,6 +24,8 @@ OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
 CLONE, EMPTY_PATH, FROM_EMPTY_PATH, MAPPED = 1, 0x1000, 4, 0x0010_0000
 AT_CWD = -100
 FITRIM = 0xC018_5879
+CAPABILITY = bytes.fromhex("0100000200040000") + bytes(12)
+"""`CAP_NET_BIND_SERVICE` (`linux/capability.h`, `vfs_cap_data`)."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -141,6 +143,10 @@ def test_who_is_not_root_loses_rights_of_files_and_commands(places: tuple[Path, 
             done = by(who, change, path)
             assert done.returncode == 0, done.stderr
             assert path.stat().st_mode & 0o7777 == 0o777 | left
+        path.chmod(0o777)
+        os.setxattr(point / "program", "security.capability", CAPABILITY)
+        assert by(user, change, path).returncode == 0
+        assert os.listxattr(point / "program") == []
     os.setxattr(point / "program", "trusted.known", b"1")
     show = 'print(os.listxattr(sys.argv[1] + "/program"))'
     assert by(0, show, point).stdout == "['trusted.known']\n"

@@ -163,7 +163,7 @@ impl<D: Disk + 'static> Mounted<D> {
     /// Whether `inode` loses rights that it gives who runs it when `caller` changes it; the one for its group is
     /// gone then, where it is not the usual rule that takes it.
     fn drops(&self, caller: &Caller, inode: u64) -> Result<bool, FsError> {
-        let drops = rights::are_lost(caller, &self.file_system.attributes(inode)?);
+        let drops = rights::are_lost(caller);
         if drops {
             self.drop_group(caller, inode)?;
         }

@@ -8,7 +8,6 @@ use std::fs;
 use agewell_fs::Attributes;
 use agewell_fuse::Caller;
 
-const SET_USER_ID: u32 = 0o4000;
 const SET_GROUP_ID: u32 = 0o2000;
 const GROUP_EXECUTES: u32 = 0o010;
 
@@ -20,10 +19,10 @@ pub(crate) fn is_root(caller: &Caller) -> bool {
     }
 }
 
-/// Whether `file` loses such rights when `caller` changes it. Of `write` and `truncate` the kernel says so; of
-/// the others it knows (`CAP_FSETID`) and does not say.
-pub(crate) fn are_lost(caller: &Caller, file: &Attributes) -> bool {
-    file.mode & (SET_USER_ID | SET_GROUP_ID) != 0 && !is_root(caller)
+/// Whether a file that `caller` changes loses such rights, those of its capabilities among them. Of `write` and
+/// `truncate` the kernel says so; of the others it knows (`CAP_FSETID`) and does not say.
+pub(crate) fn are_lost(caller: &Caller) -> bool {
+    !is_root(caller)
 }
 
 /// Whether it loses the bit for the group as well where no group may run it: then only those who are of that
@@ -69,7 +68,7 @@ fn has_group(status: &str, group: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{acts_as, are_lost, has_group, is_group_lost, is_root};
+    use super::{acts_as, has_group, is_group_lost, is_root};
     use agewell_fs::{Attributes, Time};
     use agewell_fuse::Caller;
 
@@ -98,14 +97,6 @@ mod tests {
         assert!(!is_root(&Caller { process: 0, ..this }));
         let group = rustix::process::getegid().as_raw();
         assert!(!is_group_lost(&this, &Attributes { gid: group, ..file(0o102_744) }));
-    }
-
-    #[test]
-    fn a_file_without_rights_has_none_to_lose() {
-        let other = Caller { user: 5, group: 5, process: 0 };
-        assert!(are_lost(&other, &file(0o104_755)) && are_lost(&other, &file(0o102_755)));
-        assert!(!are_lost(&other, &file(0o100_755)));
-        assert!(!are_lost(&Caller { user: 0, ..other }, &file(0o106_755)));
     }
 
     fn file(mode: u32) -> Attributes {

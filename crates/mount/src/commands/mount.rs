@@ -247,7 +247,8 @@ fn in_background(path: &Path, point: &Path, given: &[String]) -> Result<(), Comm
     let stdout = server.stdout.take().expect("it is piped");
     BufReader::new(stdout).read_line(&mut said).map_err(failed)?;
     if said.trim_end() == READY {
-        return Ok(());
+        // Until the kernel knows what the server can do, `mount_setattr(2)` fails; a call waits for that.
+        return rustix::fs::statvfs(point).map(drop).map_err(|error| failed(error.into()));
     }
     let mut why = String::new();
     let mut stderr = server.stderr.take().expect("it is piped");
