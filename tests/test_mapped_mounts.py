@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agewell.filesystems import mounted
-from test_mounted import why_not
+from test_mounted import FITRIM, why_not
 
 FIRST = 10_000
 """What the users and groups from 0 on are shown as."""
@@ -23,7 +23,6 @@ FIRST = 10_000
 OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
 CLONE, EMPTY_PATH, FROM_EMPTY_PATH, MAPPED = 1, 0x1000, 4, 0x0010_0000
 AT_CWD = -100
-FITRIM = 0xC018_5879
 CAPABILITY = bytes.fromhex("0100000200040000") + bytes(12)
 """`CAP_NET_BIND_SERVICE` (`linux/capability.h`, `vfs_cap_data`)."""
 

@@ -1,5 +1,6 @@
 //! What the kernel asks for, answered by the file system.
 
+use std::cell::LazyCell;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -160,9 +161,9 @@ impl<D: Disk + 'static> Mounted<D> {
         }
     }
 
-    /// Whether `inode` loses rights that it gives who runs it when `caller` changes it; the one for its group is
-    /// gone then, where it is not the usual rule that takes it.
-    fn drops(&self, caller: &Caller, inode: u64) -> Result<bool, FsError> {
+    /// `inode` loses what it gives its group where the usual rule does not take it, if `caller` is one by whose
+    /// changes rights are lost; whether that is so.
+    fn drop_rights(&self, caller: &Caller, inode: u64) -> Result<bool, FsError> {
         let drops = rights::are_lost(caller);
         if drops {
             self.drop_group(caller, inode)?;
@@ -290,7 +291,7 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
         };
         let is_given_away = set.user.or(set.group).is_some();
         if set.mode.is_none() && (set.kills_privileges || is_given_away) {
-            self.drops(caller, inode).map_err(errno)?;
+            self.drop_rights(caller, inode).map_err(errno)?;
         }
         let found = self.file_system.set_attributes(inode, &changes, now).map_err(errno)?;
         Ok(self.shown(&found))
@@ -532,7 +533,8 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
     ) -> Result<(), Errno> {
         let all = self.file_system.extended_attributes(inode).map_err(errno)?;
         // `trusted.` is not there for others than root (`xattr(7)`).
-        let is_shown = |name: &&[u8]| !name.starts_with(b"trusted.") || rights::is_root(caller);
+        let is_root = LazyCell::new(|| rights::is_root(caller));
+        let is_shown = |name: &&[u8]| !name.starts_with(b"trusted.") || *is_root;
         names.extend(all.split_inclusive(|byte| *byte == 0).filter(is_shown).flatten());
         Ok(())
     }
@@ -578,7 +580,7 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
             FallocateFlags::ZERO_RANGE => Allocation::Zero { extends },
             _ => return Err(Errno::OPNOTSUPP),
         };
-        let drops = self.drops(caller, inode).map_err(errno)?;
+        let drops = self.drop_rights(caller, inode).map_err(errno)?;
         self.file_system.allocate(inode, (offset, size), what, drops, now()).map_err(errno)
     }
 
@@ -592,7 +594,7 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
 
     fn copy(&self, caller: &Caller, copy: &Copy) -> Result<u64, Errno> {
         let (from, to) = ((copy.from, copy.from_offset), (copy.to, copy.to_offset));
-        let drops = self.drops(caller, copy.to).map_err(errno)?;
+        let drops = self.drop_rights(caller, copy.to).map_err(errno)?;
         self.file_system.copy(from, to, copy.size, drops, now()).map_err(errno)
     }
 
