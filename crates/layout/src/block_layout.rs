@@ -149,6 +149,11 @@ pub trait BlockLayout {
         false
     }
 
+    /// Whether what waits must be sent before the layout decides, because room was made for it.
+    fn sends_before_deciding(&self) -> bool {
+        false
+    }
+
     /// Decides how to go on, if that is due, by what transfers took so far on the device; none if
     /// nothing but the policies' cost model is known.
     fn decide(&mut self, _times: Option<&TransferTimes>) {}

@@ -89,6 +89,10 @@ impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
         AdaptiveLog::is_decision_due(self)
     }
 
+    fn sends_before_deciding(&self) -> bool {
+        self.log().setting().whole_syncs
+    }
+
     fn decide(&mut self, times: Option<&TransferTimes>) {
         AdaptiveLog::decide(self, times);
     }

@@ -322,6 +322,10 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
         self.log.is_decision_due() || self.control.is_decision_due()
     }
 
+    fn sends_before_deciding(&self) -> bool {
+        BlockLayout::sends_before_deciding(&self.log)
+    }
+
     fn decide(&mut self, times: Option<&TransferTimes>) {
         self.control.decide(times);
         self.log.decide(times);

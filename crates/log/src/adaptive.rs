@@ -203,14 +203,14 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
     #[must_use]
     #[inline]
     pub fn is_decision_due(&self) -> bool {
-        self.adviser.as_ref().is_some_and(|adviser| adviser.is_due())
+        self.adviser.as_ref().is_some_and(|adviser| adviser.is_due(&self.log))
     }
 
     /// Decides on the mechanism, if it is time to, by what transfers took so far on the device, if
     /// that was noted.
     pub fn decide(&mut self, times: Option<&TransferTimes>) {
         if let Some(adviser) = &mut self.adviser
-            && adviser.is_due()
+            && adviser.is_due(&self.log)
         {
             adviser.look_ahead(&mut self.log, times);
         }
@@ -220,7 +220,7 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
     /// if it is not yet time. What comes of it is to be [adopted](Self::adopt): until then no other
     /// decision is due.
     pub fn outlook(&mut self, times: Option<&TransferTimes>) -> Option<Outlook<P>> {
-        let adviser = self.adviser.as_mut().filter(|adviser| adviser.is_due())?;
+        let adviser = self.adviser.as_mut().filter(|adviser| adviser.is_due(&self.log))?;
         let ahead = adviser.begin(&self.log)?;
         let question = adviser.question(&self.log, times, ahead);
         let subject = adviser.follower.as_ref().unwrap_or(&self.log).clone();
@@ -237,9 +237,10 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         }
     }
 
-    /// From here on it is decided when [`decide`](Self::decide) is called, and at no other time: for
-    /// whoever has made room by a mechanism and counts on it.
+    /// From here on it is decided when [`decide`](Self::decide) is called, and room is made when it is asked for,
+    /// and at no other time: for whoever has made room by a mechanism and counts on it.
     pub fn leave_decisions(&mut self) {
+        self.log.has_room_made = true;
         if let Some(adviser) = &mut self.adviser {
             adviser.waits_to_be_asked = true;
         }
@@ -268,7 +269,7 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
     /// Whether it is time to decide and the mechanism matters yet.
     #[must_use]
     pub fn is_choice_due(&self) -> bool {
-        self.adviser.as_ref().is_some_and(|adviser| adviser.began && adviser.is_due())
+        self.adviser.as_ref().is_some_and(|adviser| adviser.began && adviser.is_due(&self.log))
     }
 
     /// Does what `call` says on `device`. Whoever knows what transfers take on it has
@@ -282,14 +283,31 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         call: Call<'_>,
         device: &mut impl BlockDevice,
     ) -> Result<(), LogError> {
+        if let Call::Write { client, .. } = call {
+            self.decide_before_write(client, device)?;
+        }
         if let Some(adviser) = &mut self.adviser {
-            if matches!(call, Call::Write { .. }) && !adviser.waits_to_be_asked && adviser.is_due()
-            {
-                adviser.look_ahead(&mut self.log, None);
-            }
             adviser.observe(call, &self.log);
         }
         self.log.carry_out(call, device)
+    }
+
+    /// `client` is about to write: decides, if it is time to and nobody has asked for it.
+    #[inline]
+    fn decide_before_write(
+        &mut self,
+        client: u32,
+        device: &mut impl BlockDevice,
+    ) -> Result<(), LogError> {
+        let Some(adviser) = &self.adviser else { return Ok(()) };
+        if adviser.waits_to_be_asked || !adviser.is_due(&self.log) {
+            return Ok(());
+        }
+        if self.log.setting.whole_syncs {
+            self.carry_out(Call::Sync { client }, device)?;
+        }
+        self.decide(None);
+        Ok(())
     }
 
     /// Sends what all clients have written to the disk.
@@ -365,17 +383,18 @@ impl<P: Placement + Clone> Adviser<P> {
             began: false,
             waits_to_be_asked: false,
             chosen: None,
-            next_writes: 0,
+            next_writes: if setting.whole_syncs { MOMENT_WRITES_MIN } else { 0 },
             trials: Vec::new(),
             peak_blocks: 0,
             held_syncs: vec![0; setting.clients as usize],
         })
     }
 
-    /// Whether the next moment has come.
+    /// Whether the next moment has come. Where room is made beforehand that is not before there is none.
     #[inline]
-    fn is_due(&self) -> bool {
-        self.history.writes() >= self.next_writes && !self.lost
+    fn is_due(&self, log: &Log<P>) -> bool {
+        let has_come = self.history.writes() >= self.next_writes && !self.lost;
+        has_come && (self.began || !log.setting.whole_syncs || log.is_short(0))
     }
 
     /// `log` is about to be asked for `call`: notes it, and lets the follower do the same with
@@ -482,7 +501,7 @@ impl<P: Placement + Clone> Adviser<P> {
     fn begin(&mut self, log: &Log<P>) -> Option<u64> {
         let subject = self.follower.as_ref().unwrap_or(log);
         // Until the first collection all mechanisms do the same.
-        self.began = self.began || !subject.has_free_for_new_data();
+        self.began = self.began || !subject.has_free_for_new_data() || log.is_short(0);
         if !self.began {
             return None;
         }

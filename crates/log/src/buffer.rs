@@ -20,7 +20,9 @@ impl<P: Placement> Log<P> {
     /// Whether a write that only has to wait is nothing more than that.
     #[must_use]
     pub fn takes_many_writes(&self) -> bool {
-        self.setting.buffer_blocks > 1 && self.setting.trigger == Trigger::NoFreeSegment
+        let each_waits =
+            self.setting.trigger == Trigger::NoFreeSegment && !self.setting.whole_syncs;
+        self.setting.buffer_blocks > 1 && each_waits
     }
 
     /// Entries that wait in the buffer of `client`, those of blocks deleted meanwhile among them.
@@ -78,6 +80,9 @@ impl<P: Placement> Log<P> {
         client: u32,
         device: &mut impl BlockDevice,
     ) -> Result<(), LogError> {
+        if !self.has_room_made && self.is_short(device.unfillable_most()) {
+            self.make_room_beforehand(device)?;
+        }
         let place = self.map[block as usize];
         if place != NONE && place & WAITING != 0 {
             self.counts.absorbed_blocks += 1;

@@ -40,6 +40,7 @@ mod transfer_times;
 mod utilization_order;
 mod verify;
 mod victim_index;
+mod whole_syncs;
 
 pub use adaptive::{AdaptiveLog, Outlook, ThoughtOver};
 pub use ages::{Ages, CollectedOrder, SegmentAge};

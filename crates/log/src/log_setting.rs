@@ -81,6 +81,9 @@ pub struct LogSetting {
     /// Segments whose holes are filled next, chosen this far ahead, each until it has none left; 0: at
     /// any time the emptiest. Who must say beforehand where holes will be filled asks for some.
     pub threads_ahead: u32,
+    /// What is sent at once is there after a crash wholly or not at all: room for it is made before it is
+    /// taken in, not amid it, for which a segment beside the reserve is kept. New data is one log.
+    pub whole_syncs: bool,
     /// What a sync costs beside its transfers if it goes on where the one before ended, ns: the turn for which a
     /// disk waits. Only who looks ahead reckons with it.
     pub lost_turn_ns: u64,
@@ -117,6 +120,7 @@ impl LogSetting {
             join_holes: true,
             record_slots: 0,
             threads_ahead: 0,
+            whole_syncs: false,
             lost_turn_ns: 0,
             zone_use: ZoneUse::Any,
             tracks_cache: false,
@@ -131,7 +135,8 @@ impl LogSetting {
     /// # Errors
     /// If they do not.
     pub fn check_fits(&self, live: u64, logs: usize) -> Result<(), ShapeError> {
-        let spare = self.reserve_segments.saturating_add(logs as u32);
+        let beside = u32::from(self.whole_syncs);
+        let spare = self.reserve_segments.saturating_add(logs as u32).saturating_add(beside);
         let kept = u64::from(spare) * u64::from(self.shape.segment_blocks_max());
         let capacity = self.shape.capacity_blocks();
         if live + kept > capacity || spare >= self.shape.segments() {

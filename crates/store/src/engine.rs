@@ -37,9 +37,8 @@ use recorder::Recorder;
 /// Segments that are kept free to collect into.
 const RESERVE_SEGMENTS: u32 = 2;
 
-/// Of these the log keeps for itself. The other may be begun by what does not quite fit into the open
-/// segment, and is made up for afterwards.
-const LOG_RESERVE_SEGMENTS: u32 = 1;
+/// Of these the log keeps as its reserve. The other is what whole syncs keep beside it.
+const LOG_RESERVE_SEGMENTS: u32 = RESERVE_SEGMENTS - 1;
 
 /// Blocks that are plugged at once behind writers' backs; chosen by us: who waits for them waits no longer
 /// than for a transaction of as many.
@@ -113,6 +112,7 @@ impl Engine {
             buffer_blocks: geometry.buffer_blocks(),
             reserve_segments: LOG_RESERVE_SEGMENTS,
             record_slots: 1,
+            whole_syncs: true,
             lost_turn_ns: options.lost_turn_ns,
             threads_ahead: if geometry.scatters { ANNOUNCED_THREADED_MAX as u32 } else { 0 },
             collect,
@@ -166,30 +166,13 @@ impl Engine {
     /// Whether `blocks` more may be taken in, so that all that waits goes elsewhere than where its last
     /// versions are.
     pub(crate) fn can_take(&self, blocks: u32) -> bool {
-        let needed = u64::from(self.waiting() + blocks);
-        if self.threads() && self.has_holes(needed) {
-            return true;
-        }
-        let (rest, free, opened) = self.appended(needed);
-        let reserve = u64::from(RESERVE_SEGMENTS);
-        // A simulated log collects when the open segment is full, amid what it writes. What is all or
-        // nothing cannot; it goes before or after, whichever is nearer.
-        free >= reserve + opened || (free == reserve && opened == 1 && rest * 2 >= needed)
-    }
-
-    /// What is left of the open segment, the free segments, and how many of those are opened if `blocks`
-    /// blocks are appended.
-    fn appended(&self, blocks: u64) -> (u64, u64, u64) {
-        let log = self.log.log();
-        let (rest, free) = (u64::from(log.open_rest()), log.free_segments().len() as u64);
-        let segment_blocks = u64::from(self.segment_blocks()) - 1;
-        (rest, free, blocks.saturating_sub(rest).div_ceil(segment_blocks))
+        self.log.log().can_take(blocks, self.recorder.unfillable_most())
     }
 
     /// Whether `blocks` blocks can be put together, and then as much again be written, before room must be
     /// made.
     pub(crate) fn has_room_together(&self, blocks: u32) -> bool {
-        let (_, free, opened) = self.appended(2 * u64::from(blocks));
+        let (_, free, opened) = self.log.log().appended_by(2 * u64::from(blocks));
         free > u64::from(RESERVE_SEGMENTS) + opened
     }
 
@@ -304,7 +287,7 @@ impl Engine {
     pub(crate) fn leave_gap(&mut self, blocks: u32, usual: SyncGap) -> bool {
         self.log.log_mut().space_threads(usual.spacing_blocks, usual.gap_blocks);
         let waiting = u64::from(self.waiting());
-        let (_, free, opened) = self.appended(waiting + u64::from(blocks));
+        let (_, free, opened) = self.log.log().appended_by(waiting + u64::from(blocks));
         let is_roomy = free >= u64::from(self.kept_segments) + opened;
         let may = is_roomy || self.threads() && self.has_holes(waiting);
         blocks == 0 || may && self.log.log_mut().leave_gap(blocks)

@@ -153,6 +153,8 @@ pub(crate) struct Case {
     pub(crate) reserve: Reserve,
     pub(crate) eligible_garbage: f64,
     pub(crate) tracks_cache: bool,
+    /// Segments kept beside the reserve: one where room is made before what is sent as one.
+    pub(crate) beside: u32,
     /// Whether blocks are written together now and then.
     pub(crate) reorganises: bool,
     pub(crate) clients: u32,
@@ -176,14 +178,14 @@ impl Case {
             Reserve::OneEach { more } => logs + more,
             Reserve::Shared { more } => 1 + more,
         };
-        let segments = self.segments + reserve_segments + logs;
+        let segments = self.segments + reserve_segments + logs + self.beside;
         let mut zones = vec![Zone { segments, segment_blocks: self.segment_blocks }];
         if self.second_blocks > 0 {
             zones.push(Zone { segments, segment_blocks: self.second_blocks });
         }
         let shape = LogShape::zoned(&zones).expect("there are segments");
         let largest = u64::from(shape.segment_blocks_max());
-        let spare = u64::from(reserve_segments + logs) * largest;
+        let spare = u64::from(reserve_segments + logs + self.beside) * largest;
         let usable = shape.capacity_blocks().saturating_sub(spare);
         LogSetting {
             blocks: ((usable as f64 * self.fill) as u32).max(1),
@@ -204,6 +206,7 @@ impl Case {
             join_holes: self.join_holes,
             record_slots: self.record_slots,
             threads_ahead: 0,
+            whole_syncs: self.beside > 0,
             lost_turn_ns: 0,
             zone_use: self.zone_use,
             tracks_cache: self.tracks_cache,
@@ -238,7 +241,11 @@ impl Case {
         let logs = self.placed(1, 1).logs();
         let waiting = if setting.buffer_blocks > 1 { setting.buffer_blocks } else { 0 };
         let held = u64::from(setting.blocks) + u64::from(waiting) * u64::from(setting.clients);
+        // Whole syncs are of one log, and of segments as large as what waits.
+        let is_one_log = logs == 1 && self.second_blocks == 0 && self.clients == 1;
+        let sends_wholly = is_one_log && self.buffer_blocks <= self.segment_blocks;
         self.record_slots == 0
+            && (self.beside == 0 || sends_wholly)
             && self.eligible_garbage == 0.0
             && setting.check_fits(held, logs).is_ok()
     }
@@ -496,6 +503,7 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
         means: policy.1,
         placement: policy.2,
         tracks_cache: policy.3,
+        beside: u32::from(load.5 % 5 == 2),
         reorganises: policy.4,
         header: transfers.0,
         join_holes: transfers.1,

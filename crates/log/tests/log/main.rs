@@ -15,3 +15,4 @@ mod restore;
 mod rosenblum;
 mod steady;
 mod sweeps;
+mod whole_syncs;

@@ -59,6 +59,7 @@ fn plain() -> Case {
         reserve: Reserve::OneEach { more: 0 },
         eligible_garbage: 0.0,
         tracks_cache: false,
+        beside: 0,
         reorganises: false,
         clients: 1,
         buffer_blocks: 1,

@@ -22,6 +22,9 @@ pub(crate) fn log_setting(
     let Prepared { experiment, survey, .. } = prepared;
     let victim = prepared.policies.victim.as_ref();
     let shape = shape(layout, &experiment.workload, survey)?;
+    // Whole syncs keep one beside the reserve.
+    let beside = u32::from(layout.keys.atomic_syncs);
+    let reserve_segments = layout.keys.reserve_segments.saturating_sub(beside).max(1);
     let setting = LogSetting {
         blocks: survey.peak_live_blocks as u32,
         clients: prepared.buffers(),
@@ -39,9 +42,9 @@ pub(crate) fn log_setting(
         batch_segments: layout.keys.batch_segments,
         reserve_segments: match layout.keys.placement {
             // As in a store, whose logs share them.
-            PlacementChoice::CollectedLifeTable => layout.keys.reserve_segments,
+            PlacementChoice::CollectedLifeTable => reserve_segments,
             // Each log that collected blocks may go to needs a segment to open.
-            _ => layout.keys.reserve_segments.max(logs as u32),
+            _ => reserve_segments.max(logs as u32),
         },
         eligible_garbage: match layout.trigger {
             LogTrigger::NoFreeSegment | LogTrigger::FreeShare(_) => 0.0,
@@ -53,6 +56,7 @@ pub(crate) fn log_setting(
         join_holes: layout.keys.join_holes,
         record_slots: layout.keys.record_blocks,
         threads_ahead: layout.keys.threads_ahead,
+        whole_syncs: layout.keys.atomic_syncs,
         lost_turn_ns: 0,
         zone_use: if layout.two_sizes.is_some() {
             ZoneUse::NewFirstCollectedLast

@@ -310,6 +310,9 @@ impl<L: BlockLayout> HostRun<L> {
             self.keep(request.client, block);
             let buffer = self.buffer_of(request.client);
             if self.layout.is_decision_due() {
+                if self.layout.sends_before_deciding() {
+                    self.layout.sync(buffer, &mut self.disk)?;
+                }
                 self.layout.decide(self.disk.transfer_times());
             }
             self.disk.begin_call();

@@ -79,8 +79,9 @@ fn simulated(
         collect,
         buffer_blocks: SEGMENT_BLOCKS,
         victim: if placement.logs() > 1 { Victim::Renewal } else { Victim::Greedy },
-        reserve_segments: 2,
+        reserve_segments: 1,
         record_slots: 1,
+        whole_syncs: true,
         ..LogSetting::plain(shape, geometry.blocks, disk)
     };
     let mut log = Log::new(setting, placement).unwrap();
@@ -127,8 +128,11 @@ fn carried_out(
     let blocks = ((slots * full) as u64).min(geometry.capacity_blocks()) as u32;
     let data = vec![0x5a; BLOCK_BYTES as usize];
     let write = |store: &AnyStore<'_>, blocks: &[u32]| {
-        let writes = blocks.iter().map(|block| (*block, &data[..])).collect();
-        store.write(&Transaction { writes, frees: Vec::new() }).unwrap();
+        // One by one, as a simulated log is asked.
+        for block in blocks {
+            let writes = vec![(*block, &data[..])];
+            store.write(&Transaction { writes, frees: Vec::new() }).unwrap();
+        }
         store.sync().unwrap();
     };
     let all: Vec<u32> = (0..blocks).collect();
@@ -175,9 +179,13 @@ fn a_store_moves_what_the_simulator_says() {
                     println!(
                         "{collect:?} {placement:?} {full} {updates:?}: {name} {did:.4}, simulated {said:.4}"
                     );
-                    let apart = (did - said).abs();
+                    // Holes that a crash would bring back are not filled, which a simulation without a medium
+                    // does not know; collections themselves are the same.
+                    let fills =
+                        matches!(collect, Collect::Always(Mechanism::Plug | Mechanism::Thread));
+                    let most = if fills { 0.02 * said.max(0.1) } else { 0.0 };
                     assert!(
-                        apart <= 0.03 * said.max(0.1),
+                        (did - said).abs() <= most,
                         "{collect:?}, {placement:?} at {full}, {updates:?}: {name} {did}, simulated {said}"
                     );
                 }

@@ -196,7 +196,8 @@ keys! {
         <"ours">
         threads_ahead: u32 = "threads_ahead" natural().or(0);
         /// what one sync writes is there after a crash wholly or not at all, as in a store of blocks: it
-        /// fills no hole that it has itself made
+        /// fills no hole that it has itself made, and room for it is made before or after it, not amid it, for
+        /// which one of the segments kept free is lent
         <"ours">
         atomic_syncs: bool = "atomic_syncs" flag().or(false);
         /// most segments that one cleaning reads; 0: as many as free one
