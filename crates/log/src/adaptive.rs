@@ -240,7 +240,7 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
     /// From here on it is decided when [`decide`](Self::decide) is called, and room is made when it is asked for,
     /// and at no other time: for whoever has made room by a mechanism and counts on it.
     pub fn leave_decisions(&mut self) {
-        self.log.has_room_made = true;
+        self.log.makes_room_beforehand = false;
         if let Some(adviser) = &mut self.adviser {
             adviser.waits_to_be_asked = true;
         }
@@ -394,7 +394,7 @@ impl<P: Placement + Clone> Adviser<P> {
     #[inline]
     fn is_due(&self, log: &Log<P>) -> bool {
         let has_come = self.history.writes() >= self.next_writes && !self.lost;
-        has_come && (self.began || !log.setting.whole_syncs || log.is_short(0))
+        has_come && (self.began || !log.setting.whole_syncs || log.is_short())
     }
 
     /// `log` is about to be asked for `call`: notes it, and lets the follower do the same with
@@ -501,7 +501,7 @@ impl<P: Placement + Clone> Adviser<P> {
     fn begin(&mut self, log: &Log<P>) -> Option<u64> {
         let subject = self.follower.as_ref().unwrap_or(log);
         // Until the first collection all mechanisms do the same.
-        self.began = self.began || !subject.has_free_for_new_data() || log.is_short(0);
+        self.began = self.began || !subject.has_free_for_new_data() || log.is_short();
         if !self.began {
             return None;
         }

@@ -80,7 +80,7 @@ impl<P: Placement> Log<P> {
         client: u32,
         device: &mut impl BlockDevice,
     ) -> Result<(), LogError> {
-        if !self.has_room_made && self.is_short(device.unfillable_most()) {
+        if self.makes_room_beforehand && !self.can_take(1, device.unfillable_most()) {
             self.make_room_beforehand(device)?;
         }
         let place = self.map[block as usize];

@@ -103,8 +103,8 @@ pub struct Log<P> {
     pub(super) outgoing: Vec<Vec<u32>>,
     /// Buffer entries being written: the placement has heard that their old copies are dead.
     pub(crate) sending: std::ops::Range<u32>,
-    /// Whoever writes has made room for it.
-    pub(crate) has_room_made: bool,
+    /// Whether it is this that makes room for whole syncs, and not whoever writes.
+    pub(crate) makes_room_beforehand: bool,
     /// What the reorganisation log needs beside its open segment.
     pub(crate) reorganisation: Reorganisation,
     /// Free segments that have not been discarded on the device.
@@ -169,7 +169,7 @@ impl<P: Placement> Log<P> {
             threaded_next: ThreadedNext::default(),
             outgoing: vec![Vec::new(); logs],
             sending: 0..0,
-            has_room_made: false,
+            makes_room_beforehand: setting.whole_syncs,
             reorganisation: Reorganisation::default(),
             pending_discards: PendingDiscards::default(),
             setting,

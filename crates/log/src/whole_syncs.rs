@@ -39,10 +39,10 @@ impl<P: Placement> Log<P> {
         (rest, free, blocks.saturating_sub(rest).div_ceil(segment_blocks))
     }
 
-    /// Whether room is made beforehand, and none is left for one block more, as `held` holes may not be filled.
+    /// Whether syncs are whole, and there is no room for one block more.
     #[inline]
-    pub(super) fn is_short(&self, held: u64) -> bool {
-        self.setting.whole_syncs && !self.can_take(1, held)
+    pub(super) fn is_short(&self) -> bool {
+        self.setting.whole_syncs && !self.can_take(1, 0)
     }
 
     /// Makes room until one block more may be written.
@@ -57,14 +57,14 @@ impl<P: Placement> Log<P> {
     ) -> Result<(), LogError> {
         // A round of all segments that frees nothing shows that nothing can be freed.
         for _ in 0..2 * self.table.shape.segments() + 2 {
-            if !self.make_more_room(0, device)? && self.is_short(device.unfillable_most()) {
+            if !self.make_more_room(0, device)? && !self.can_take(1, device.unfillable_most()) {
                 let collect = self.setting.collect;
                 self.setting.collect = Collect::Always(Mechanism::Clean);
                 let made = self.make_more_room(0, device);
                 self.setting.collect = collect;
                 made?;
             }
-            if !self.is_short(device.unfillable_most()) {
+            if self.can_take(1, device.unfillable_most()) {
                 return Ok(());
             }
         }

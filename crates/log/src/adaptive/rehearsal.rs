@@ -91,7 +91,7 @@ impl Rehearsed {
     ) -> Option<Vec<u64>> {
         let pass_looks = (log.live_blocks() as usize).div_ceil(ENTRIES_AT_ONCE);
         let mut log = log.clone();
-        log.has_room_made = false;
+        log.makes_room_beforehand = log.setting.whole_syncs;
         let mut meter = candidate.meter.clone();
         log.set_collect(Collect::Always(candidate.mechanism));
         if !meter.is_learnt() {
