@@ -80,9 +80,6 @@ impl<P: Placement> Log<P> {
         client: u32,
         device: &mut impl BlockDevice,
     ) -> Result<(), LogError> {
-        if self.makes_room_beforehand && !self.can_take(1, device.unfillable_most()) {
-            self.make_room_beforehand(device)?;
-        }
         let place = self.map[block as usize];
         if place != NONE && place & WAITING != 0 {
             self.counts.absorbed_blocks += 1;

@@ -57,7 +57,12 @@ impl<P: Placement> Log<P> {
             Call::EnsureBlocks(blocks) => self.ensure_blocks(blocks),
             Call::Preload(block) => self.preload(block, device)?,
             Call::Fragment { blocks, chunk_blocks } => self.fragment(blocks, chunk_blocks)?,
-            Call::Write { block, client } => self.write(block, client, device)?,
+            Call::Write { block, client } => {
+                if self.makes_room_beforehand {
+                    self.make_room_beforehand(device)?;
+                }
+                self.write(block, client, device)?;
+            }
             Call::Sync { client } => {
                 self.sync(client, device)?;
                 self.record_in_hole(device);

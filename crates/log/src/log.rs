@@ -261,7 +261,7 @@ impl<P: Placement> Log<P> {
         }
     }
 
-    /// The user writes `block`.
+    /// The user writes `block`. Where syncs are whole, whoever calls has made room for it: [`Log::carry_out`] does.
     ///
     /// # Errors
     /// If no room can be made for it.

@@ -49,7 +49,6 @@ impl<P: Placement> Log<P> {
     ///
     /// # Errors
     /// If no room can be made for it.
-    #[cold]
     #[inline(never)]
     pub(super) fn make_room_beforehand(
         &mut self,
@@ -57,15 +56,15 @@ impl<P: Placement> Log<P> {
     ) -> Result<(), LogError> {
         // A round of all segments that frees nothing shows that nothing can be freed.
         for _ in 0..2 * self.table.shape.segments() + 2 {
+            if self.can_take(1, device.unfillable_most()) {
+                return Ok(());
+            }
             if !self.make_more_room(0, device)? && !self.can_take(1, device.unfillable_most()) {
                 let collect = self.setting.collect;
                 self.setting.collect = Collect::Always(Mechanism::Clean);
                 let made = self.make_more_room(0, device);
                 self.setting.collect = collect;
                 made?;
-            }
-            if self.can_take(1, device.unfillable_most()) {
-                return Ok(());
             }
         }
         Err(self.full())

@@ -91,7 +91,7 @@ impl Rehearsed {
     ) -> Option<Vec<u64>> {
         let pass_looks = (log.live_blocks() as usize).div_ceil(ENTRIES_AT_ONCE);
         let mut log = log.clone();
-        log.makes_room_beforehand = log.setting.whole_syncs;
+        let is_whole = log.setting.whole_syncs;
         let mut meter = candidate.meter.clone();
         log.set_collect(Collect::Always(candidate.mechanism));
         if !meter.is_learnt() {
@@ -104,6 +104,9 @@ impl Rehearsed {
             for entry in entries {
                 meter.begin_call();
                 let done = if entry.is_write() {
+                    if is_whole {
+                        log.make_room_beforehand(&mut meter).ok()?;
+                    }
                     log.write(entry.block, entry.client, &mut meter)
                 } else {
                     log.leave_sync_gap();

@@ -4,7 +4,7 @@ use agewell_core::{RandomStreams, uniform_below};
 use agewell_log::policy::cost::CostModel;
 use agewell_log::policy::mechanism::{Collect, Mechanism};
 use agewell_log::policy::placement::NoSeparation;
-use agewell_log::{BlockDevice, Log, LogSetting, LogShape, Purpose, Transfer};
+use agewell_log::{BlockDevice, Call, Log, LogSetting, LogShape, Purpose, Transfer};
 use proptest::prelude::*;
 
 const SEGMENT_BLOCKS: u32 = 16;
@@ -50,7 +50,7 @@ fn run(
     for step in 0..blocks * 4 {
         let block =
             if step < blocks { step } else { uniform_below(&mut random, u64::from(blocks)) as u32 };
-        log.write(block, 0, &mut device).unwrap();
+        log.carry_out(Call::Write { block, client: 0 }, &mut device).unwrap();
         if left == 0 {
             device.is_amid_sync = true;
             log.sync(0, &mut device).unwrap();

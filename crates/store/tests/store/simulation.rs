@@ -8,7 +8,7 @@ use agewell_core::{RandomStreams, Stream, uniform_below};
 use agewell_log::policy::cost::CostModel;
 use agewell_log::policy::mechanism::{Collect, Mechanism, PlugCandidate};
 use agewell_log::policy::placement::{NewTogether, NoSeparation, Placement as Places};
-use agewell_log::{Counts, Log, LogSetting, LogShape, Unpriced, Victim};
+use agewell_log::{Call, Counts, Log, LogSetting, LogShape, Unpriced, Victim};
 use agewell_store::device::MemoryDisk;
 use agewell_store::{FormatOptions, Geometry, Means, OpenOptions, Placement, Store, Transaction};
 
@@ -93,7 +93,7 @@ fn simulated(
             filled = Some(*log.counts());
         }
         for block in blocks {
-            log.write(block, 0, &mut Unpriced).unwrap();
+            log.carry_out(Call::Write { block, client: 0 }, &mut Unpriced).unwrap();
         }
         log.sync(0, &mut Unpriced).unwrap();
     }
