@@ -321,7 +321,7 @@ fn btrfs_agrees(mounted: &Mounted) {
 /// moves nodes.
 const COMMITS: u32 = 5;
 
-/// Whether `snapshot` tells the sectors that `trees` leave free, and no others.
+/// Whether the free sectors of `snapshot` are those that `trees` leave free.
 fn tells_free_space(snapshot: &Snapshot, trees: &BtrfsTrees) -> Result<(), String> {
     let mut expected = free_sectors(trees, snapshot.facts.total_bytes);
     for extent in &snapshot.free {
