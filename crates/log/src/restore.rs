@@ -226,6 +226,21 @@ impl<P: Placement> Log<P> {
         made.map(|()| true)
     }
 
+    /// Makes room as [`make_more_room`](Self::make_more_room) does, but by cleaning, whatever the setting says.
+    ///
+    /// # Errors
+    /// If nothing can be freed.
+    pub fn make_room_by_cleaning(
+        &mut self,
+        device: &mut impl super::BlockDevice,
+    ) -> Result<bool, LogError> {
+        use super::policy::mechanism::{Collect, Mechanism};
+        let rule = std::mem::replace(&mut self.setting.collect, Collect::Always(Mechanism::Clean));
+        let made = self.make_more_room(0, device);
+        self.setting.collect = rule;
+        made
+    }
+
     /// Makes room as [`make_more_room`](Self::make_more_room) does of one victim, but plugs no more than
     /// `blocks` blocks at a time: what is left of the victim is for the next time, and room comes with
     /// its last block.

@@ -59,12 +59,8 @@ impl<P: Placement> Log<P> {
             if self.can_take(1, device.unfillable_most()) {
                 return Ok(());
             }
-            if !self.make_more_room(0, device)? && !self.can_take(1, device.unfillable_most()) {
-                let collect = self.setting.collect;
-                self.setting.collect = Collect::Always(Mechanism::Clean);
-                let made = self.make_more_room(0, device);
-                self.setting.collect = collect;
-                made?;
+            if !self.make_more_room(0, device)? {
+                self.make_room_by_cleaning(device)?;
             }
         }
         Err(self.full())

@@ -348,18 +348,14 @@ impl Engine {
         extent: Extent,
     ) -> (Vec<Group>, Result<bool, LogError>) {
         assert!(self.recorder.group.is_empty(), "a collection is a group of its own");
-        let rule = self.log.log().collect_rule();
-        if extent == Extent::Cleaned {
-            self.log.log_mut().set_collect(Collect::Always(Mechanism::Clean));
-        }
         let before = self.new_data_segment();
         let (log, recorder) = (self.log.log_mut(), &mut self.recorder);
         let made = match extent {
-            Extent::Segment | Extent::Cleaned => log.make_more_room(0, recorder),
+            Extent::Segment => log.make_more_room(0, recorder),
+            Extent::Cleaned => log.make_room_by_cleaning(recorder),
             Extent::Victim => log.make_more_room(1, recorder),
             Extent::Part => log.make_room_in_parts(PART_BLOCKS, recorder),
         };
-        self.log.log_mut().set_collect(rule);
         let mut groups = self.take_groups();
         if self.log.log().placement().logs() > 1 {
             let of_new_data = [before, self.new_data_segment()];

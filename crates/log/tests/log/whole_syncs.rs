@@ -1,19 +1,14 @@
 //! Where what is sent is all or nothing, no collection falls amid it, whatever the load and the mechanism.
 
 use agewell_core::{RandomStreams, uniform_below};
-use agewell_log::policy::cost::CostModel;
 use agewell_log::policy::mechanism::{Collect, Mechanism};
 use agewell_log::policy::placement::NoSeparation;
 use agewell_log::{BlockDevice, Call, Log, LogSetting, LogShape, Purpose, Transfer};
 use proptest::prelude::*;
 
+use crate::case::DISK;
+
 const SEGMENT_BLOCKS: u32 = 16;
-const DISK: CostModel = CostModel {
-    access_ns: 8_000_000,
-    further_ns: 4_000_000,
-    bandwidth_bytes_per_s: 100_000_000,
-    block_bytes: 4096,
-};
 
 /// Notes what is collected, and whether that was amid a sync.
 #[derive(Debug, Default)]

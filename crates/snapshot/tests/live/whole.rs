@@ -311,8 +311,9 @@ fn btrfs_agrees(mounted: &Mounted) {
         if agreed.is_ok() {
             break;
         }
+        let snapshot = taken(&mounted.top());
         let trees = BtrfsTrees::print(&mounted.device()).expect("it could be printed before");
-        agreed = tells_free_space(&taken(&mounted.top()), &trees);
+        agreed = tells_free_space(&snapshot, &trees);
     }
     assert_eq!(agreed, Ok(()));
 }
