@@ -44,6 +44,7 @@ __all__ = [
     "store_check",
     "store_format",
     "store_grow",
+    "store_lengthen",
     "store_replay",
     "store_salvage",
     "trace_convert",
@@ -284,6 +285,12 @@ def store_grow(
 
     A file is made longer first if `size` (such as `16 GiB`) is given: filled with zeros, or by a
     hole if `sparse`.
+    """
+
+def store_lengthen(path: str | PathLike[str], size: str) -> int:
+    """Make a file longer that a store lies in, which may be in use; how long it was, bytes.
+
+    It is filled with zeros up to `size` (such as `16 GiB`).
     """
 
 def store_replay(

@@ -116,6 +116,9 @@ pub(crate) struct Blocks<D> {
     store: Arc<Store<D>>,
     block_bytes: usize,
     numbers: Numbers,
+    /// Blocks that the store may have, and numbers of them.
+    store_capacity: u64,
+    numbers_end: u32,
     nodes: NumberMap<u32, Cached>,
     /// Numbers of all nodes in memory, round which the hand of the clock goes.
     clock: Vec<u32>,
@@ -173,6 +176,8 @@ impl<D: Disk> Blocks<D> {
             journal: Journal::new(journal, block_bytes),
             block_bytes,
             numbers,
+            store_capacity: geometry.capacity_blocks(),
+            numbers_end: geometry.blocks,
             nodes: NumberMap::default(),
             clock: Vec::new(),
             hand: 0,
@@ -208,7 +213,7 @@ impl<D: Disk> Blocks<D> {
 
     /// Whether `number` is in use.
     pub(crate) fn is_used(&self, number: u32) -> bool {
-        number < self.store.geometry().blocks && self.numbers.is_used(number)
+        number < self.numbers_end && self.numbers.is_used(number)
     }
 
     /// Numbers in use.
@@ -235,11 +240,19 @@ impl<D: Disk> Blocks<D> {
         }
     }
 
+    /// Takes in that the store has grown.
+    pub(crate) fn grow(&mut self) {
+        let geometry = self.store.geometry();
+        let numbers = std::mem::replace(&mut self.numbers, Numbers::new(0));
+        self.numbers = numbers.grown(geometry.blocks);
+        (self.store_capacity, self.numbers_end) = (geometry.capacity_blocks(), geometry.blocks);
+    }
+
     // --- room ---------------------------------------------------------------------------------------
 
     /// Blocks that are free, promised ones among them.
     fn free(&self) -> u64 {
-        self.store.geometry().capacity_blocks().saturating_sub(self.numbers.used())
+        self.store_capacity.saturating_sub(self.numbers.used())
     }
 
     /// Blocks of data that may still be written.
@@ -261,7 +274,7 @@ impl<D: Disk> Blocks<D> {
 
     /// Blocks of data that could be written if there were no files.
     pub(crate) fn capacity(&self) -> u64 {
-        let all = self.store.geometry().capacity_blocks() - self.journal.blocks();
+        let all = self.store_capacity - self.journal.blocks();
         all.saturating_sub(KEPT_BLOCKS + all / (DESCRIBED_BLOCKS + 1))
     }
 

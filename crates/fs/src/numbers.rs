@@ -44,6 +44,16 @@ impl Numbers {
         made
     }
 
+    /// The same numbers with those from the end on up to `numbers`, none of which is in use.
+    pub(crate) fn grown(mut self, numbers: u32) -> Self {
+        let end = self.end;
+        // What there was not was never free.
+        for beyond in end..(end.next_multiple_of(64)).min(self.used.len() as u32 * 64) {
+            self.used[beyond as usize / 64] &= !(1 << (beyond % 64));
+        }
+        Self::of(numbers.max(end), self.used)
+    }
+
     fn note_full(&mut self, word: usize) {
         let bit = 1 << (word % 64);
         if self.used[word] == u64::MAX {
@@ -140,6 +150,7 @@ mod tests {
             numbers in 1..9000u32,
             steps in prop::collection::vec((any::<u32>(), any::<bool>()), 0..200),
             filled in 0..9000u32,
+            more in 0..300u32,
         ) {
             let mut tested = Numbers::new(numbers);
             let mut model: BTreeSet<u32> = (0..filled.min(numbers)).collect();
@@ -160,6 +171,13 @@ mod tests {
                 let run = (number..numbers).take(100).take_while(|at| !model.contains(at));
                 prop_assert_eq!(tested.free_run(number, 100), run.count() as u32);
             }
+            let mut all = Numbers::new(numbers + more);
+            for number in &model {
+                all.take(*number);
+            }
+            let grown = tested.grown(numbers + more);
+            prop_assert_eq!((grown.used, grown.full), (all.used, all.full));
+            prop_assert_eq!((grown.end, grown.used_count), (all.end, all.used_count));
         }
     }
 }

@@ -8,7 +8,7 @@ use super::log::{Log, Open};
 use super::log_setting::LogSetting;
 use super::policy::placement::Placement;
 use super::segment_table::{NONE, SegmentTable, State};
-use super::{LogError, ShapeError};
+use super::{Counts, LogError, ShapeError};
 
 /// A segment that takes more blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,6 +129,11 @@ impl<P: Placement> Log<P> {
                 self.enter_index(segment);
             }
         }
+    }
+
+    /// Goes on counting from `counts`, those of a log in whose place this one is.
+    pub fn count_on_from(&mut self, counts: Counts) {
+        self.counts = counts;
     }
 
     /// The open segments.

@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 mod durable;
+mod grow;
 mod latencies;
 mod lookups;
 mod mounted;

@@ -2,6 +2,7 @@
 
 use std::cell::LazyCell;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agewell_fs::{
@@ -19,6 +20,7 @@ use rustix::fs::{FallocateFlags, FileType, RenameFlags, XattrFlags};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::durable::Durable;
+use crate::grow::{self, GROW};
 use crate::latencies::Latencies;
 use crate::lookups::Lookups;
 use crate::regrouper::Regrouper;
@@ -92,6 +94,7 @@ pub struct Mounted<D: Disk + 'static> {
     durable: Durable<D>,
     means: Means,
     requests: Arc<Requests>,
+    device: Option<PathBuf>,
 }
 
 impl<D: Disk + 'static> Mounted<D> {
@@ -104,7 +107,22 @@ impl<D: Disk + 'static> Mounted<D> {
         let durable = Durable::start(Arc::clone(&file_system), Arc::clone(&requests))?;
         let sweeper = Sweeper::start(Arc::clone(&file_system), Arc::clone(&requests))?;
         let (lookups, regrouper, collector) = (Mutex::default(), None, Mutex::default());
-        Ok(Self { file_system, lookups, sweeper, regrouper, collector, durable, means, requests })
+        Ok(Self {
+            file_system,
+            lookups,
+            sweeper,
+            regrouper,
+            collector,
+            durable,
+            means,
+            requests,
+            device: None,
+        })
+    }
+
+    /// It says from now on that it is in the file or on the device `path`.
+    pub fn lies_on(&mut self, path: &Path) {
+        self.device = path.canonicalize().ok();
     }
 
     /// Room is made behind from now on, until the end of the mount.
@@ -473,7 +491,10 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
             let status = {
                 let regrouped = self.regrouper.as_ref().map(Regrouper::done);
                 let (file_system, requests) = (&self.file_system, &self.requests);
-                status::document(file_system, self.means, requests, regrouped.as_ref())
+                let mut said =
+                    status::document(file_system, self.means, requests, regrouped.as_ref());
+                said["device"] = self.device.as_ref().map(|path| path.to_string_lossy()).into();
+                said
             };
             value.extend(status.to_string().into_bytes());
             return Ok(());
@@ -486,6 +507,10 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
             let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
             number.ok_or(Errno::INVAL)
         };
+        if let Some(blocks) = name.strip_prefix(GROW) {
+            value.extend(grow::answer(&self.file_system, caller, number(blocks)?)?);
+            return Ok(());
+        }
         if let Some(first) = name.strip_prefix(SCRUB) {
             let first = u32::try_from(number(first)?).map_err(|_| Errno::INVAL)?;
             let (damaged, next) = self.file_system.scrub(first, SCRUBBED_BLOCKS).map_err(errno)?;

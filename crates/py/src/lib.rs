@@ -66,7 +66,7 @@ mod _agewell {
     #[pymodule_export]
     use crate::linux_only::{
         bench_directory, record, record_recover, reorganise_path, store_format, store_grow,
-        watch_path,
+        store_lengthen, watch_path,
     };
 
     #[pymodule_export]
@@ -98,7 +98,7 @@ mod _agewell {
 
     #[cfg(target_os = "linux")]
     #[pymodule_export]
-    use crate::store_grow::store_grow;
+    use crate::store_grow::{store_grow, store_lengthen};
 
     #[pymodule_export]
     use crate::store_replay::store_replay;

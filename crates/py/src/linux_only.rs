@@ -33,5 +33,6 @@ linux_only! {
     reorganise_path: "reorganising a mounted file system";
     store_format: "making a store";
     store_grow: "having a store grow";
+    store_lengthen: "having a store grow";
     watch_path: "keeping a mounted file system in shape";
 }

@@ -35,8 +35,19 @@ pub(crate) fn store_grow(
             FileDisk::extend(&path, size_bytes, !sparse).map_err(error::input)?;
             store = open(&path)?;
         }
-        store.grow().map(|_| ()).map_err(failed)
+        store.grow().and_then(|()| store.close()).map(drop).map_err(failed)
     })
+}
+
+/// Makes a file longer that a store lies in, which may be in use: filled with zeros up to `size` (such as `16 GiB`). How
+/// long it was, bytes.
+///
+/// # Errors
+/// If it is no file, is as long already, or there is not so much room: then it is as long as it was.
+#[pyfunction]
+pub(crate) fn store_lengthen(py: Python<'_>, path: PathBuf, size: &str) -> PyResult<u64> {
+    let size_bytes = quantity("--size", Some(size), parse_bytes)?.expect("it is given");
+    py.detach(|| FileDisk::extend_in_use(&path, size_bytes, true).map_err(error::input))
 }
 
 fn open(path: &Path) -> PyResult<Store<FileDisk>> {

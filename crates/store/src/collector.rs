@@ -76,12 +76,12 @@ impl Collector {
     ) -> io::Result<Self> {
         let bell = Arc::new(Bell::default());
         let done = Arc::new(Mutex::new(Collected::default()));
-        let (wanted, more) = store.room_ahead();
+        let (wanted, _) = store.room_ahead();
         let is_first = store.pace(Some(Pacing::new(Arc::clone(&bell), wanted)));
         assert!(is_first, "a store has one collector");
         let (ear, log) = (Arc::clone(&bell), Arc::clone(&done));
         let body = move || {
-            let worker = Worker { store: &store, wanted, more, done: &log };
+            let worker = Worker { store: &store, done: &log };
             worker.run(&ear, options);
             store.pace(None);
         };
@@ -99,9 +99,6 @@ impl Collector {
 /// The thread.
 struct Worker<'a, D> {
     store: &'a Store<D>,
-    /// Room that is kept ahead, and as much as is made when nobody writes; blocks.
-    wanted: u64,
-    more: u64,
     done: &'a Mutex<Collected>,
 }
 
@@ -141,7 +138,7 @@ impl<D: Disk> Worker<'_, D> {
         while !bell.is_over() {
             self.store.decide()?;
             let since = *begun.get_or_insert_with(Instant::now);
-            match self.store.collect_ahead(self.wanted)? {
+            match self.store.collect_ahead(self.store.room_ahead().0)? {
                 Ahead::Enough => return Ok(()),
                 Ahead::Nothing => {
                     // Nobody waits for what cannot be had.
@@ -171,7 +168,7 @@ impl<D: Disk> Worker<'_, D> {
             if self.store.taken() != taken || bell.is_over() {
                 return Ok(false);
             }
-            match self.store.collect_ahead(self.more)? {
+            match self.store.collect_ahead(self.store.room_ahead().1)? {
                 Ahead::Begun => {}
                 Ahead::Gained(_) => self.note(|done| done.idle += 1),
                 Ahead::Enough | Ahead::Nothing => break,

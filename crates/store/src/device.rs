@@ -7,6 +7,10 @@ macro_rules! as_below {
             $disk.size_bytes()
         }
 
+        fn measure(&$self) -> ::std::io::Result<u64> {
+            $disk.measure()
+        }
+
         fn release(&$self) {
             $disk.release();
         }
@@ -76,6 +80,14 @@ pub struct WriteZones {
 pub trait Disk: Send + Sync {
     /// How many bytes there are.
     fn size_bytes(&self) -> u64;
+
+    /// Looks how large it has become, and is as large from then on; how many bytes there are.
+    ///
+    /// # Errors
+    /// If that cannot be seen.
+    fn measure(&self) -> io::Result<u64> {
+        Ok(self.size_bytes())
+    }
 
     /// Fills `into` with what lies from byte `offset` on.
     ///

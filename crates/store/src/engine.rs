@@ -67,6 +67,8 @@ pub(crate) struct Engine {
     block_bytes: usize,
     /// Free segments that are left to collections.
     kept_segments: u32,
+    options: OpenOptions,
+    is_in_zones: bool,
 }
 
 /// What writes down what is discarded.
@@ -96,6 +98,32 @@ impl Engine {
         options: &OpenOptions,
         is_in_zones: bool,
     ) -> Result<Self, StoreError> {
+        let log = Self::log_of(geometry, kept, options, is_in_zones)?;
+        let block_bytes = geometry.block_bytes as usize;
+        let buffer_bytes = geometry.buffer_blocks() as usize * block_bytes;
+        let disk = CostModel { block_bytes: u64::from(geometry.block_bytes), ..options.prices };
+        let mut engine = Self {
+            log,
+            recorder: Recorder::new(geometry, next_sequence, disk, is_in_zones),
+            data: AlignedBytes::zeroed(buffer_bytes),
+            block_bytes,
+            kept_segments: geometry.reserve_segments + RESERVE_SEGMENTS,
+            options: options.clone(),
+            is_in_zones,
+        };
+        // What costs nothing beforehand comes first.
+        let first = if geometry.scatters { Mechanism::Thread } else { Mechanism::Clean };
+        engine.log.try_mechanism(mechanism.or(options.begins_by).unwrap_or(first));
+        Ok(engine)
+    }
+
+    /// The log of a store with `geometry` of which `kept` was kept.
+    fn log_of(
+        geometry: &Geometry,
+        kept: Kept<'_>,
+        options: &OpenOptions,
+        is_in_zones: bool,
+    ) -> Result<AdaptiveLog<Separation>, StoreError> {
         let shape = LogShape::uniform(geometry.segments, geometry.segment_blocks)?;
         let disk = CostModel { block_bytes: u64::from(geometry.block_bytes), ..options.prices };
         let (mechanisms, collect): (&[Mechanism], _) = match options.means {
@@ -119,18 +147,31 @@ impl Engine {
             victim: Separation::victim(options, geometry),
             ..LogSetting::plain(shape, geometry.blocks, disk)
         };
-        let block_bytes = geometry.block_bytes as usize;
-        let recorder = Recorder::new(geometry, next_sequence, disk, is_in_zones);
-        let data = AlignedBytes::zeroed(setting.buffer_blocks as usize * block_bytes);
         let placement = |blocks| Separation::new(options, geometry, blocks);
         let mut log = AdaptiveLog::restore(mechanisms, setting, placement, kept)?;
-        // What costs nothing beforehand comes first.
-        let first = if geometry.scatters { Mechanism::Thread } else { Mechanism::Clean };
-        log.try_mechanism(mechanism.or(options.begins_by).unwrap_or(first));
         log.log_mut().enable_discard();
         log.leave_decisions();
-        let kept_segments = geometry.reserve_segments + RESERVE_SEGMENTS;
-        Ok(Self { log, recorder, data, block_bytes, kept_segments })
+        Ok(log)
+    }
+
+    /// Goes on in a store divided as `geometry` says, which has more segments and numbers behind those that
+    /// there were, with the same mechanism. Nothing may wait.
+    pub(crate) fn grow(&mut self, geometry: &Geometry) {
+        assert!(self.waiting() == 0 && !self.has_freed(), "what waits has its group first");
+        let (log, mechanism) = (self.log.log(), self.mechanism());
+        let (open, counts) = (log.open_segments().collect::<Vec<_>>(), *log.counts());
+        let segments = 0..log.shape().segments();
+        let times: Vec<_> = segments.map(|segment| log.segment_times(segment)).collect();
+        let map = (0..log.blocks()).map(|block| log.look_up(block)).collect();
+        let kept = Kept { map, open: &open, times: &times, clock: log.clock() };
+        let grown = Self::log_of(geometry, kept, &self.options, self.is_in_zones);
+        self.log = grown.expect("a log is in order, and has no less room");
+        self.log.log_mut().count_on_from(counts);
+        if let Some(mechanism) = mechanism {
+            self.log.try_mechanism(mechanism);
+        }
+        self.recorder.grow(geometry);
+        self.kept_segments = geometry.reserve_segments + RESERVE_SEGMENTS;
     }
 
     /// The log.

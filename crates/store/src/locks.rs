@@ -7,6 +7,9 @@
 //!
 //! What takes long without input or output, the rehearsals of the mechanisms, holds none: they have a copy.
 //!
+//! How the store is divided, and the short sums, are looked at without a lock: who holds the medium has them
+//! grow, and nobody takes away what there was.
+//!
 //! A lock is never waited for by who holds one further down. Reading takes the third, for a moment, and
 //! the second only if what it has read is not what it should be.
 

@@ -182,6 +182,8 @@ pub(crate) struct Medium<D> {
     /// The last root, and whether it is still to be written.
     pub(crate) root: Root,
     pub(crate) root_is_due: bool,
+    /// Where copies of a superblock that was begun are still to be written.
+    pub(crate) superblocks_due: Vec<u64>,
     pub(crate) sums: Arc<Sums>,
     /// A bit for each map page that has changed since it was written.
     pub(crate) dirty: Vec<u64>,
@@ -222,6 +224,7 @@ impl<D: Disk> Medium<D> {
             ring: Ring::default(),
             root: Root { pages: vec![0; pages], ..Root::default() },
             root_is_due: false,
+            superblocks_due: Vec::new(),
             sums,
             dirty: vec![0; pages.div_ceil(64)],
             written: 0,
@@ -251,7 +254,8 @@ impl<D: Disk> Medium<D> {
     /// Carries out `group`, which the last one was before. After an error it may be tried again.
     pub(crate) fn carry_out(&mut self, group: &Group) -> Result<(), StoreError> {
         assert_eq!(group.sequence, self.written + 1, "groups come in their order");
-        assert!(!self.root_is_due, "a root that was begun is written first");
+        let is_all_there = !self.root_is_due && self.superblocks_due.is_empty();
+        assert!(is_all_there, "a root or superblock that was begun is written first");
         let needs = group.needs;
         if needs.covered > self.covered && !is_seeded(SeededFault::NeedsCoveredIgnored) {
             self.cover()?;

@@ -45,6 +45,12 @@ impl Pacing {
         }
     }
 
+    /// More room is made as soon as there is less than `wanted`, from here on.
+    pub(crate) fn want(&mut self, wanted: u64) {
+        (self.wanted, self.slow_below) = (wanted, wanted / 2);
+        self.rests_until = 0;
+    }
+
     /// The last of `written` new blocks were written by one who brought `blocks`, and there is `room` left:
     /// rings the bell if there is something to do, and says how long the writer is to wait.
     pub(crate) fn written(&mut self, written: u64, blocks: u32, room: u64) -> Duration {

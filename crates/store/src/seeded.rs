@@ -151,6 +151,10 @@ seeded_faults! {
     UnreadableIsAbsent,
     /// A store that grows has its superblocks before the map that they name.
     GrownBeforeMap,
+    /// What could not be written of the superblock of a store that grows is left.
+    SuperblockForgotten,
+    /// A store that grows goes back to what it was although a superblock may say what it will be.
+    GrownBackTooLate,
     /// Opening leaves superblocks that are older than the current one.
     StaleSuperblockLeft,
 }

@@ -43,6 +43,7 @@ use crate::seeded::{SeededFault, is_seeded};
 use crate::sums::Sums;
 
 use self::gaps::Gaps;
+use self::growing::Divided;
 use self::read_ahead::ReadAhead;
 
 /// Blocks that are written and freed together: all or none.
@@ -84,7 +85,7 @@ pub(crate) enum Ahead {
 #[derive(Debug)]
 pub struct Store<D> {
     disk: Arc<D>,
-    geometry: Geometry,
+    divided: Divided,
     opened: Opened,
     commit: Commit,
     medium: Mutex<Medium<D>>,
@@ -213,7 +214,7 @@ impl<D: Disk> Store<D> {
         let has_moved = AtomicBool::new(false);
         let store = Self {
             disk,
-            geometry,
+            divided: Divided::new(geometry),
             opened,
             commit,
             medium,
@@ -243,10 +244,10 @@ impl<D: Disk> Store<D> {
         self.opened
     }
 
-    /// How it is divided.
+    /// How it is divided; until it [grows](Self::grow), when who has this keeps what was.
     #[must_use]
     pub fn geometry(&self) -> &Geometry {
-        &self.geometry
+        self.divided.now()
     }
 
     /// What it lies on.
@@ -308,13 +309,13 @@ impl<D: Disk> Store<D> {
     /// Blocks that a transaction may write.
     #[must_use]
     pub fn transaction_blocks_max(&self) -> u32 {
-        self.geometry.buffer_blocks() - 1
+        self.geometry().buffer_blocks() - 1
     }
 
     /// Blocks that a transaction may free.
     #[must_use]
     pub fn transaction_frees_max(&self) -> u32 {
-        self.geometry.frees_max()
+        self.geometry().frees_max()
     }
 
     /// Whether there is `block`.
@@ -372,7 +373,7 @@ impl<D: Disk> Store<D> {
 
     /// Whether `transaction` is one.
     fn check(&self, transaction: &Transaction<'_>) -> Result<(), StoreError> {
-        let geometry = &self.geometry;
+        let geometry = self.geometry();
         let most = self.transaction_blocks_max();
         let refuse = |what: String| Err(StoreError::Transaction(what));
         if transaction.writes.len() > most as usize {
@@ -407,7 +408,7 @@ impl<D: Disk> Store<D> {
         let log = front.engine.log();
         let new = transaction.writes.iter().filter(|write| !log.holds(write.0)).count() as u64;
         let gone = transaction.frees.iter().filter(|block| log.holds(**block)).count() as u64;
-        let (live, capacity) = (log.live_blocks(), self.geometry.capacity_blocks());
+        let (live, capacity) = (log.live_blocks(), self.geometry().capacity_blocks());
         let is_full = new > gone && live + new - gone > capacity;
         if is_full && !is_seeded(SeededFault::RoomNotLookedAt) {
             return Err(StoreError::NoRoom { live, capacity, more: new - gone });
@@ -429,6 +430,7 @@ impl<D: Disk> Store<D> {
         front.plan_changes()?;
         let times = medium.learning.as_ref().map(Learning::times);
         let outlook = front.engine.outlook(times);
+        let generation = self.geometry().generation;
         drop(front);
         let drained = self.drain(&mut medium);
         drop(medium);
@@ -438,7 +440,10 @@ impl<D: Disk> Store<D> {
             if front.engine.waiting() > 0 {
                 front.plan_changes()?;
             }
-            front.engine.adopt(outlook);
+            // What was thought of a log that has grown since is of no use.
+            if self.geometry().generation == generation {
+                front.engine.adopt(outlook);
+            }
         }
         drained
     }
@@ -460,7 +465,7 @@ impl<D: Disk> Store<D> {
         let is_paced = lock(&self.front).pacing.is_some();
         let extent = if is_paced { Extent::Victim } else { Extent::Segment };
         // A round of all segments that frees nothing shows that nothing can be freed.
-        for _ in 0..2 * self.geometry.segments + 2 {
+        for _ in 0..2 * self.geometry().segments + 2 {
             if can_take() {
                 return Ok(());
             }
@@ -468,7 +473,7 @@ impl<D: Disk> Store<D> {
                 self.collect_once(&mut medium, Extent::Cleaned)?;
             }
         }
-        let (live, capacity) = (self.live_blocks(), self.geometry.capacity_blocks());
+        let (live, capacity) = (self.live_blocks(), self.geometry().capacity_blocks());
         panic!("{live} of {capacity} blocks are in use, and no room can be made for {blocks}");
     }
 
@@ -512,7 +517,7 @@ impl<D: Disk> Store<D> {
 
     /// Room that a collector keeps ahead, and as much as it makes when nobody writes; blocks.
     pub(crate) fn room_ahead(&self) -> (u64, u64) {
-        let Geometry { reserve_segments, segment_blocks, .. } = self.geometry;
+        let Geometry { reserve_segments, segment_blocks, .. } = *self.geometry();
         let share = |parts: u32| u64::from(reserve_segments / parts) * u64::from(segment_blocks);
         (share(4), share(2))
     }
@@ -574,7 +579,7 @@ impl<D: Disk> Store<D> {
         if made && front.plugged_blocks() > plugged {
             return Ok(Ahead::Begun);
         }
-        let rests_until = front.new_blocks() + u64::from(self.geometry.segment_blocks);
+        let rests_until = front.new_blocks() + u64::from(self.geometry().segment_blocks);
         if let Some(pacing) = &mut front.pacing {
             pacing.rests_until = rests_until;
         }
@@ -629,10 +634,10 @@ impl<D: Disk> Store<D> {
         }
         let discards = dead(&mut front.engine);
         drop(front);
-        let block_bytes = u64::from(self.geometry.block_bytes);
+        let block_bytes = u64::from(self.geometry().block_bytes);
         let mut discarded = 0;
         for (slot, blocks) in discards {
-            let begin = self.geometry.slot_offset(slot);
+            let begin = self.geometry().slot_offset(slot);
             let end = (begin + u64::from(blocks) * block_bytes).min(range.end);
             let first = range.start.checked_next_multiple_of(block_bytes);
             let offset = begin.max(first.unwrap_or(u64::MAX));
@@ -656,9 +661,9 @@ impl<D: Disk> Store<D> {
     /// # Errors
     /// If the store itself cannot be read.
     pub fn scrub(&self, blocks: Range<u32>) -> Result<Vec<u32>, StoreError> {
-        let mut into = vec![0; self.geometry.block_bytes as usize];
+        let mut into = vec![0; self.geometry().block_bytes as usize];
         let mut damaged = Vec::new();
-        for block in blocks.start..blocks.end.min(self.geometry.blocks) {
+        for block in blocks.start..blocks.end.min(self.geometry().blocks) {
             match self.read(block, &mut into) {
                 Ok(_) => {}
                 // A block that the device cannot read is as lost as one that is not what it was.
@@ -677,7 +682,7 @@ impl<D: Disk> Store<D> {
     /// # Panics
     /// If `into` is not as long as a block.
     pub fn read(&self, block: u32, into: &mut [u8]) -> Result<bool, StoreError> {
-        assert_eq!(into.len(), self.geometry.block_bytes as usize, "a block is read whole");
+        assert_eq!(into.len(), self.geometry().block_bytes as usize, "a block is read whole");
         let (newest, sum) = self.newest(block, into);
         match newest {
             Newest::Nowhere => return Ok(false),
@@ -686,7 +691,7 @@ impl<D: Disk> Store<D> {
                 if self.ahead.take(slot, into) && self.is_good(block, slot, sum, into) {
                     return Ok(true);
                 }
-                let offset = self.geometry.slot_offset(slot);
+                let offset = self.geometry().slot_offset(slot);
                 let is_read = self.timed(1, 1, || read(&*self.disk, offset, into)).is_ok();
                 if is_read && self.is_good(block, slot, sum, into) {
                     return Ok(true);
@@ -701,7 +706,7 @@ impl<D: Disk> Store<D> {
             Newest::Here => return Ok(true),
             Newest::InSlot(slot) => slot,
         };
-        medium.read(self.geometry.slot_offset(slot), into)?;
+        medium.read(self.geometry().slot_offset(slot), into)?;
         if self.is_good(block, slot, sum, into) {
             return Ok(true);
         }
@@ -717,7 +722,7 @@ impl<D: Disk> Store<D> {
 
     /// Whether `data` is what was written to `slot` as `block`.
     fn is_good(&self, block: u32, slot: u32, sum: u32, data: &[u8]) -> bool {
-        let is_same = short_sum(&self.geometry.uuid, block, slot, data) == sum
+        let is_same = short_sum(&self.geometry().uuid, block, slot, data) == sum
             || is_seeded(SeededFault::SumOfReadIgnored);
         is_same && !self.sums.is_damaged(block)
     }

@@ -33,7 +33,10 @@ app.add_typer(fs)
 def grow(
     image: Annotated[
         Path,
-        typer.Argument(metavar="IMAGE", help="A file or block device, not mounted meanwhile."),
+        typer.Argument(
+            metavar="IMAGE|DIRECTORY",
+            help="A file or block device that is not mounted, or where it is mounted.",
+        ),
     ],
     size: Annotated[
         str | None,
@@ -44,13 +47,16 @@ def grow(
         ),
     ] = None,
 ) -> None:
-    """Give a file system that is not mounted more room.
+    """Give a file system more room, also while it is mounted and used.
 
     A crash in the midst of it leaves it as it was or as it will be.
 
-    Example: agewell fs grow disk.img --size 16GiB
+    Example: agewell fs grow /mnt/a --size 16GiB
     """
-    _agewell.store_grow(image, size=size)
+    if image.is_dir():
+        mounted.grow(image, size)
+    else:
+        _agewell.store_grow(image, size=size)
 
 
 @fs.command("scrub")

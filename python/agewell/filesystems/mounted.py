@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agewell import _agewell
 from agewell.errors import InputError, RunError
 
 if TYPE_CHECKING:
@@ -77,6 +78,34 @@ def scrubbed(point: Path, first: int) -> tuple[list[int], int | None]:
     """
     found = _asked(point, f"agewell.scrub.{first}")
     return found["damaged"], found["next"]
+
+
+def grow(point: Path, size: str | None) -> None:
+    """Has the file system at `point` take in all of its device, while it is used.
+
+    A file is made `size` long first (such as `16 GiB`), if that is given, and is as long as it
+    was if that is of no use.
+
+    Raises InputError if `point` is not on a mounted file system of agewell, not for root, mounted
+    read-only, or if the device is not larger by enough.
+    """
+    state = status(point)
+    if os.statvfs(point).f_flag & os.ST_RDONLY:
+        raise InputError(f"{point}: it is mounted read-only")
+    device = state["device"]
+    before = None
+    if size is not None:
+        if device is None:
+            raise InputError(f"{point}: it does not say on what it lies; make that longer yourself")
+        before = _agewell.store_lengthen(device, size)
+    try:
+        refused = _asked(point, f"agewell.grow.{state['blocks']}").get("refused")
+    except InputError as error:
+        refused = str(error)
+    if refused is not None:
+        if before is not None:
+            os.truncate(device, before)
+        raise InputError(f"{point}: {refused}")
 
 
 def damaged_bytes(path: Path) -> list[int]:

@@ -73,6 +73,19 @@ impl<D: Disk> FileSystem<D> {
         Ok(done?)
     }
 
+    /// Takes in all of a device that has become larger, while it is used; everything that was done before is
+    /// on the medium then.
+    ///
+    /// # Errors
+    /// If the device is not larger by enough, or written in zones, and nothing has been changed; if the store
+    /// fails: then nothing is lost, and it may be tried again.
+    pub fn grow(&self) -> Result<(), FsError> {
+        self.commit()?;
+        self.store.grow()?;
+        self.core().blocks.grow();
+        Ok(())
+    }
+
     /// Gives what is free back to the device, within bytes `range` of it and in pieces of `least_bytes` at
     /// least; how many bytes.
     ///

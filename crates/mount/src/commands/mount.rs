@@ -303,6 +303,7 @@ fn serve_from(
     let file_system =
         FileSystem::open(Arc::clone(&store), &wanted.cache).map_err(|error| failed(&error))?;
     let mut mounted = Mounted::new(file_system, wanted.means).map_err(|error| failed(&error))?;
+    mounted.lies_on(place.path);
     if !place.is_protected {
         mounted.make_room(wanted.collector).map_err(|error| failed(&error))?;
     }

@@ -20,7 +20,7 @@ use std::ops::{Deref, Range};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -128,7 +128,7 @@ impl Drop for LockedFile {
 pub struct FileDisk {
     path: PathBuf,
     file: LockedFile,
-    size_bytes: u64,
+    size_bytes: AtomicU64,
     is_block_device: bool,
     is_read_only: bool,
     /// Where requests begin and end; 1 through the page cache.
@@ -172,7 +172,7 @@ impl FileDisk {
             }
             None => open_file(path, options, is_block_device, OFlags::empty())?,
         };
-        let bytes = (&*file).seek(SeekFrom::End(0)).map_err(cannot)?;
+        let bytes = length_of(&file).map_err(cannot)?;
         let size_bytes = bytes / SIZE_UNIT_BYTES * SIZE_UNIT_BYTES;
         if size_bytes == 0 {
             let why = format!("has {bytes} bytes, less than one block of 4 KiB");
@@ -185,7 +185,7 @@ impl FileDisk {
         Ok(Self {
             path: path.to_owned(),
             file,
-            size_bytes,
+            size_bytes: AtomicU64::new(size_bytes),
             is_block_device,
             is_read_only: options.is_read_only,
             alignment,
@@ -237,24 +237,20 @@ impl FileDisk {
     /// If it is no file, in use, or as long already, or if there is not so much room: then it is as long as
     /// it was.
     pub fn extend(path: &Path, size_bytes: u64, is_filled: bool) -> io::Result<u64> {
-        let cannot = |source| failed(path, "cannot be made longer", source);
-        let invalid = |why: &str| refused(path, io::ErrorKind::InvalidInput, why);
-        if !std::fs::metadata(path).map_err(cannot)?.is_file() {
-            return Err(invalid("is not a file: only files are made longer"));
-        }
+        require_file(path)?;
         let file = open_file(path, FileOptions::default(), false, OFlags::empty())?;
-        let before = file.metadata().map_err(cannot)?.len();
-        if size_bytes <= before || !size_bytes.is_multiple_of(SIZE_UNIT_BYTES) {
-            let why = format!("{size_bytes} bytes are not a multiple of 4 KiB above its {before}");
-            return Err(invalid(&why));
-        }
-        let added =
-            if is_filled { fill(&file, before, size_bytes) } else { file.set_len(size_bytes) };
-        added.map(|()| before).map_err(|source| {
-            // The error is why; that it stays longer is seen.
-            let _ = file.set_len(before);
-            cannot(source)
-        })
+        lengthen(path, &file, size_bytes, is_filled)
+    }
+
+    /// The same with a file that may be in use, by whoever [measures](Disk::measure) it then.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn extend_in_use(path: &Path, size_bytes: u64, is_filled: bool) -> io::Result<u64> {
+        require_file(path)?;
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        let file = file.map_err(|source| failed(path, "cannot open", source))?;
+        lengthen(path, &file, size_bytes, is_filled)
     }
 
     fn create_as(
@@ -546,6 +542,32 @@ fn in_memory(bytes: usize) -> usize {
     bytes.next_multiple_of(MEMORY_ALIGNMENT)
 }
 
+/// Refuses what is no file.
+fn require_file(path: &Path) -> io::Result<()> {
+    let found = std::fs::metadata(path);
+    if found.map_err(|source| failed(path, "cannot be made longer", source))?.is_file() {
+        return Ok(());
+    }
+    let why = "is not a file: only files are made longer";
+    Err(refused(path, io::ErrorKind::InvalidInput, why))
+}
+
+/// Makes `file` longer; how long it was.
+fn lengthen(path: &Path, file: &File, size_bytes: u64, is_filled: bool) -> io::Result<u64> {
+    let cannot = |source| failed(path, "cannot be made longer", source);
+    let before = file.metadata().map_err(cannot)?.len();
+    if size_bytes <= before || !size_bytes.is_multiple_of(SIZE_UNIT_BYTES) {
+        let why = format!("{size_bytes} bytes are not a multiple of 4 KiB above its {before}");
+        return Err(refused(path, io::ErrorKind::InvalidInput, &why));
+    }
+    let added = if is_filled { fill(file, before, size_bytes) } else { file.set_len(size_bytes) };
+    added.map(|()| before).map_err(|source| {
+        // The error is why; that it stays longer is seen.
+        let _ = file.set_len(before);
+        cannot(source)
+    })
+}
+
 /// Writes zeros to all of `file` from byte `first` on, and has the page cache forget them: direct writes would have to see to
 /// each that it is dropped.
 fn fill(file: &File, first: u64, size_bytes: u64) -> io::Result<()> {
@@ -651,13 +673,26 @@ fn sector_bytes(file: &File) -> u64 {
     rustix::fs::ioctl_blksszget(file).map_or(SIZE_UNIT_BYTES, u64::from)
 }
 
+/// Bytes of a file or block device.
+fn length_of(mut file: &File) -> io::Result<u64> {
+    file.seek(SeekFrom::End(0))
+}
+
 impl Disk for FileDisk {
     fn size_bytes(&self) -> u64 {
-        self.size_bytes
+        self.size_bytes.load(Ordering::Relaxed)
+    }
+
+    fn measure(&self) -> io::Result<u64> {
+        let bytes = length_of(&self.file)
+            .map_err(|source| failed(&self.path, "cannot be measured", source))?;
+        let size_bytes = bytes / SIZE_UNIT_BYTES * SIZE_UNIT_BYTES;
+        self.size_bytes.store(size_bytes, Ordering::Relaxed);
+        Ok(size_bytes)
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        check_range(self.size_bytes, offset, into.len() as u64)?;
+        check_range(self.size_bytes(), offset, into.len() as u64)?;
         let bytes = into.len();
         let read = if !self.is_direct() {
             self.file.read_exact_at(into, offset)
@@ -676,7 +711,7 @@ impl Disk for FileDisk {
             return pieces.iter_mut().try_for_each(|piece| self.read(piece.offset, piece.into));
         }
         for piece in pieces.iter() {
-            check_range(self.size_bytes, piece.offset, piece.into.len() as u64)?;
+            check_range(self.size_bytes(), piece.offset, piece.into.len() as u64)?;
         }
         self.read_together(pieces).map_err(|source| {
             let bytes: usize = pieces.iter().map(|piece| piece.into.len()).sum();
@@ -687,7 +722,7 @@ impl Disk for FileDisk {
     }
 
     fn write(&self, pieces: &[Piece<'_>]) -> io::Result<()> {
-        check_pieces(self.size_bytes, pieces)?;
+        check_pieces(self.size_bytes(), pieces)?;
         self.require_writable()?;
         self.write_pieces(pieces).map_err(|source| {
             let bytes: usize = pieces.iter().map(|piece| piece.data.len()).sum();
@@ -700,7 +735,7 @@ impl Disk for FileDisk {
     /// Punches a hole into a file; where there is no such thing, nothing is done. Of a device only whole
     /// sectors are discarded.
     fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        check_range(self.size_bytes, offset, bytes)?;
+        check_range(self.size_bytes(), offset, bytes)?;
         self.require_writable()?;
         let first = offset.next_multiple_of(self.discard_unit);
         let end = (offset + bytes) / self.discard_unit * self.discard_unit;

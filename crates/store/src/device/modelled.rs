@@ -71,7 +71,8 @@ struct Modelled {
 /// write or discard that breaks their rule is refused.
 #[derive(Debug)]
 pub struct ModelledDisk<C = MemoryDisk> {
-    size_bytes: u64,
+    /// Bytes of the device, or the first of them that are used.
+    capacity_bytes: u64,
     advice: LayoutAdvice,
     contents: C,
     modelled: Mutex<Modelled>,
@@ -91,9 +92,8 @@ impl<C: Disk> ModelledDisk<C> {
     #[must_use]
     pub fn over(parameters: &DeviceParameters, contents: C) -> Self {
         let device = DeviceModel::new(parameters);
-        let size_bytes = (device.capacity().0 * SECTOR_BYTES).min(contents.size_bytes());
         Self {
-            size_bytes,
+            capacity_bytes: device.capacity().0 * SECTOR_BYTES,
             advice: device.layout_advice(),
             contents,
             modelled: Mutex::new(Modelled {
@@ -110,7 +110,7 @@ impl<C: Disk> ModelledDisk<C> {
     /// The same device, of which only the first `size_bytes` are used.
     #[must_use]
     pub fn with_size(mut self, size_bytes: u64) -> Self {
-        self.size_bytes = self.size_bytes.min(size_bytes);
+        self.capacity_bytes = self.capacity_bytes.min(size_bytes);
         self
     }
 
@@ -204,12 +204,16 @@ impl Modelled {
 
 impl<C: Disk> Disk for ModelledDisk<C> {
     fn size_bytes(&self) -> u64 {
-        self.size_bytes
+        self.capacity_bytes.min(self.contents.size_bytes())
+    }
+
+    fn measure(&self) -> io::Result<u64> {
+        Ok(self.capacity_bytes.min(self.contents.measure()?))
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         let bytes = into.len() as u64;
-        check_range(self.size_bytes, offset, bytes)?;
+        check_range(self.size_bytes(), offset, bytes)?;
         check_sectors(offset, bytes)?;
         if bytes > 0 {
             let modelled = &mut *self.modelled();
@@ -222,7 +226,7 @@ impl<C: Disk> Disk for ModelledDisk<C> {
     fn read_pieces(&self, pieces: &mut [ReadPiece<'_>]) -> io::Result<()> {
         for piece in pieces.iter() {
             let bytes = piece.into.len() as u64;
-            check_range(self.size_bytes, piece.offset, bytes)?;
+            check_range(self.size_bytes(), piece.offset, bytes)?;
             check_sectors(piece.offset, bytes)?;
         }
         let filled = pieces.iter().filter(|piece| !piece.into.is_empty());
@@ -237,7 +241,7 @@ impl<C: Disk> Disk for ModelledDisk<C> {
     }
 
     fn write(&self, pieces: &[Piece<'_>]) -> io::Result<()> {
-        check_pieces(self.size_bytes, pieces)?;
+        check_pieces(self.size_bytes(), pieces)?;
         for piece in pieces {
             check_sectors(piece.offset, piece.data.len() as u64)?;
         }
@@ -266,7 +270,7 @@ impl<C: Disk> Disk for ModelledDisk<C> {
 
     /// A drive that has no use for discards is not asked for one; nor is it in the simulator.
     fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        check_range(self.size_bytes, offset, bytes)?;
+        check_range(self.size_bytes(), offset, bytes)?;
         check_sectors(offset, bytes)?;
         if bytes == 0 {
             return Ok(());

@@ -94,6 +94,12 @@ impl Recorder {
         }
     }
 
+    /// There are the slots of `geometry` from here on, those before among them.
+    pub(super) fn grow(&mut self, geometry: &Geometry) {
+        self.held.resize((geometry.slots() as usize).div_ceil(64), 0);
+        self.copies_max = geometry.copies_max() as usize;
+    }
+
     fn hold(held: &mut [u64], slot: u32) {
         held[(slot / 64) as usize] |= 1 << (slot % 64);
     }

@@ -47,6 +47,17 @@ const RING_BYTES_MAX: u64 = 224 << 20;
 /// Blocks of the ring at least: a few of the longest records.
 const RING_BLOCKS_MIN: u64 = 32;
 
+/// Segments that are kept from users of a store of `segments`, if nothing else is said.
+fn usual_reserve_segments(segments: u32) -> u32 {
+    ((f64::from(segments) * RESERVE_SHARE) as u32).max(RESERVE_SEGMENTS_MIN)
+}
+
+/// Blocks of `block_bytes` that the ring of a store of `slots` has.
+fn usual_ring_blocks(slots: u64, block_bytes: u64) -> u64 {
+    let ring_bytes = (slots * RING_BYTES_A_BLOCK).min(RING_BYTES_MAX);
+    (ring_bytes / block_bytes).max(RING_BLOCKS_MIN)
+}
+
 /// What a store is made with.
 #[derive(Debug, Clone)]
 pub struct FormatOptions {
@@ -183,30 +194,39 @@ impl Geometry {
     }
 
     /// The same store on a larger device, of `device_bytes`: with as many segments as find room before the
-    /// roots and the map, which lie at its end, where this one has nothing.
+    /// roots and the map, which lie at its end, where this one has nothing. Before them lies the ring, if it
+    /// is to be twice as long at least, or lay there before.
     ///
     /// # Errors
     /// If the device is not larger by enough.
     pub fn grown(&self, device_bytes: u64) -> Result<Self, StoreError> {
         let bytes = u64::from(self.block_bytes);
         let device_blocks = device_bytes / bytes;
+        let usual = usual_ring_blocks(device_blocks.saturating_sub(self.segments_start), bytes);
+        let ring_blocks = u64::from(self.ring_blocks);
+        // Where the ring has lain is lost, so it stays unless it gains much, or would lie amid segments.
+        let stays = usual < 2 * ring_blocks && self.ring < self.segments_start;
+        let ring_blocks = if stays { ring_blocks } else { usual.max(ring_blocks) };
         let with = |segments: u32| {
             let slots = u64::from(segments) * u64::from(self.segment_blocks);
             let map_pages = slots.div_ceil(u64::from(self.page_entries()));
             let tables = 8 * map_pages + SEGMENT_BYTES * u64::from(segments);
             let root_blocks = (ROOT_HEADER_BYTES + tables).div_ceil(bytes);
             let roots = device_blocks.checked_sub(1 + 2 * map_pages + 2 * root_blocks)?;
-            let is_apart = roots >= self.used_blocks && roots >= self.segments_start + slots;
-            let reserve = u64::from(self.reserve_segments) * u64::from(segments);
+            let first = if stays { roots } else { roots.checked_sub(ring_blocks)? };
+            let ring = if stays { self.ring } else { first };
+            let is_apart = first >= self.used_blocks && first >= self.segments_start + slots;
             (slots < 1 << 31 && is_apart).then(|| Self {
                 generation: self.generation + 1,
                 segments,
-                reserve_segments: reserve.div_ceil(u64::from(self.segments)) as u32,
+                reserve_segments: self.reserve_of(segments),
                 blocks: slots as u32,
                 is_apart: true,
                 root_blocks: root_blocks as u32,
+                ring_blocks: ring_blocks as u32,
                 map_pages: map_pages as u32,
                 roots,
+                ring,
                 map: roots + 2 * root_blocks,
                 used_blocks: device_blocks,
                 ..self.clone()
@@ -226,6 +246,16 @@ impl Geometry {
                 self.segment_blocks
             ))
         })
+    }
+
+    /// Segments that are kept from users when there are `segments`: what is usual if that is so now, else in
+    /// proportion.
+    fn reserve_of(&self, segments: u32) -> u32 {
+        if self.reserve_segments == usual_reserve_segments(self.segments) {
+            return usual_reserve_segments(segments);
+        }
+        let reserve = u64::from(self.reserve_segments) * u64::from(segments);
+        reserve.div_ceil(u64::from(self.segments)) as u32
     }
 
     /// With its segments in `zones`, if there are some.
@@ -266,14 +296,13 @@ impl Geometry {
             return None;
         }
         let bytes = u64::from(block_bytes);
-        let usual = ((f64::from(segments) * RESERVE_SHARE) as u32).max(RESERVE_SEGMENTS_MIN);
+        let usual = usual_reserve_segments(segments);
         let blocks = slots as u32;
         let entries = (bytes - u64::from(PAGE_HEADER_BYTES)) / u64::from(PAGE_ENTRY_BYTES);
         let map_pages = u64::from(blocks).div_ceil(entries);
         let tables = 8 * map_pages + SEGMENT_BYTES * u64::from(segments);
         let root_blocks = (ROOT_HEADER_BYTES + tables).div_ceil(bytes);
-        let ring_bytes = (u64::from(blocks) * RING_BYTES_A_BLOCK).min(RING_BYTES_MAX);
-        let ring_blocks = (ring_bytes / bytes).max(RING_BLOCKS_MIN);
+        let ring_blocks = usual_ring_blocks(slots, bytes);
         let roots = 2;
         let ring = roots + 2 * root_blocks;
         let map = ring + ring_blocks;
@@ -538,7 +567,8 @@ mod tests {
                 let grown = small.grown(size_bytes).unwrap();
                 assert!(grown.roots >= small.used_blocks && grown.segments > small.segments);
                 assert!(grown.offset(grown.used_blocks) <= size_bytes);
-                let rest = grown.roots - grown.segments_start - u64::from(grown.slots());
+                let behind = if grown.ring == small.ring { grown.roots } else { grown.ring };
+                let rest = behind - grown.segments_start - u64::from(grown.slots());
                 assert!(size_bytes == least || rest < u64::from(segment_blocks) + 8, "{rest}");
                 for address in Geometry::superblocks(size_bytes, block_bytes) {
                     let read = Geometry::decode(&grown.encode(address), address).unwrap();
@@ -568,6 +598,30 @@ mod tests {
         let geometry = Geometry::plan(1 << 30, &FormatOptions::new([0; 16])).unwrap();
         let usable = geometry.capacity_blocks() as f64 * 4096.0 / f64::from(1 << 30);
         assert!(usable >= 0.91, "{usable}");
+    }
+
+    #[test]
+    fn a_store_that_has_grown_is_worth_one_that_was_made_so_large() {
+        let options = FormatOptions::new([0; 16]);
+        let small = Geometry::plan(64 << 20, &options).unwrap();
+        for device_bytes in [200 << 20, 8 << 30, 2 << 40] {
+            let grown = small.grown(device_bytes).unwrap();
+            assert!(grown.is_possible());
+            let made = Geometry::plan(device_bytes, &options).unwrap();
+            let share = grown.capacity_blocks() as f64 / made.capacity_blocks() as f64;
+            assert!(share > 0.985, "{share} of {device_bytes} bytes");
+            let ring = f64::from(grown.ring_blocks) / f64::from(made.ring_blocks);
+            assert!((0.98..1.02).contains(&ring), "{ring} of {device_bytes} bytes");
+            let again = grown.grown(3 * device_bytes).unwrap();
+            assert!(again.is_possible() && again.ring_blocks >= grown.ring_blocks);
+        }
+        let reserve_segments = Some(16);
+        let said =
+            Geometry::plan(64 << 20, &FormatOptions { reserve_segments, ..options }).unwrap();
+        let grown = said.grown(640 << 20).unwrap();
+        let share = f64::from(grown.reserve_segments) / f64::from(grown.segments);
+        let before = 16.0 / f64::from(said.segments);
+        assert!((before..before + 0.01).contains(&share), "{share} of {before}");
     }
 
     #[test]

@@ -3,9 +3,16 @@
 use crate::StoreError;
 use crate::aligned::AlignedBytes;
 use crate::device::{Disk, Piece};
-use crate::format::{Geometry, MapPage};
+use crate::format::{Geometry, MapPage, Root};
 
 use super::{Medium, PAGES_AT_ONCE, flush, read, write};
+
+/// How a store was divided before it began to grow, and what the medium knew of its map.
+pub(crate) struct DividedBefore {
+    geometry: Geometry,
+    root: Root,
+    dirty: Vec<u64>,
+}
 
 impl<D: Disk> Medium<D> {
     /// Gives every map page the same at both places, so that one may be lost, and has the roots say that
@@ -71,16 +78,33 @@ impl<D: Disk> Medium<D> {
     }
 
     /// The store is divided as `geometry` says from here on: all of the map is to be written, where it lies
-    /// then.
-    pub(crate) fn divide_as(&mut self, geometry: Geometry) {
+    /// then. Gives what it was.
+    pub(crate) fn divide_as(&mut self, geometry: Geometry) -> DividedBefore {
         let is_dirty = |page: usize| self.dirty[page / 64] >> (page % 64) & 1 == 1;
         let in_use = |page: &usize| self.root.pages[*page] != 0 || is_dirty(*page);
         let mut dirty = vec![0; geometry.map_pages.div_ceil(64) as usize];
         (0..self.root.pages.len())
             .filter(in_use)
             .for_each(|page| dirty[page / 64] |= 1 << (page % 64));
+        let root = self.root.clone();
         self.root.pages = vec![0; geometry.map_pages as usize];
-        (self.dirty, self.geometry) = (dirty, geometry);
+        let dirty = std::mem::replace(&mut self.dirty, dirty);
+        DividedBefore { geometry: std::mem::replace(&mut self.geometry, geometry), root, dirty }
+    }
+
+    /// The store is divided as it was `before`, as no superblock says otherwise yet.
+    pub(crate) fn divide_as_before(&mut self, before: DividedBefore) {
+        (self.geometry, self.root, self.dirty) = (before.geometry, before.root, before.dirty);
+        self.root_is_due = false;
+    }
+
+    /// Writes what copies of the superblock are still to be written.
+    pub(crate) fn write_due_superblocks(&mut self) -> Result<(), StoreError> {
+        while let Some(address) = self.superblocks_due.first() {
+            self.write_superblocks(&[*address])?;
+            self.superblocks_due.remove(0);
+        }
+        Ok(())
     }
 
     /// Writes the superblock to `addresses`, one copy after another.

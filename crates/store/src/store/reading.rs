@@ -52,7 +52,7 @@ impl<D: Disk> Store<D> {
         next: u32,
         into: &mut [u8],
     ) -> Result<Vec<u32>, StoreError> {
-        let blocks = into.len() / self.geometry.block_bytes as usize;
+        let blocks = into.len() / self.geometry().block_bytes as usize;
         // Behind the last number there is nothing, whatever it is called.
         self.read_numbered((0..blocks as u64).map(|at| u64::from(first) + at), next, into)
     }
@@ -67,10 +67,10 @@ impl<D: Disk> Store<D> {
     /// The same of the `blocks` that are listed.
     #[must_use]
     pub fn places_of(&self, blocks: impl Iterator<Item = u32>) -> Vec<Option<u64>> {
-        let mut scratch = vec![0; self.geometry.block_bytes as usize];
+        let mut scratch = vec![0; self.geometry().block_bytes as usize];
         let front = lock(&self.front);
         let place = |block: u32| match front.newest(block, &mut scratch) {
-            Newest::InSlot(slot) => Some(self.geometry.slot_offset(slot)),
+            Newest::InSlot(slot) => Some(self.geometry().slot_offset(slot)),
             Newest::Here | Newest::Nowhere => None,
         };
         blocks.map(place).collect()
@@ -111,7 +111,7 @@ impl<D: Disk> Store<D> {
     /// `others` that lie where reading them takes hardly longer, at most `near_slots` from one of `blocks`. What
     /// cannot be read is left to who reads it, and one by itself as well; how many were read.
     pub fn read_ahead(&self, blocks: &[u32], others: &[u32], near_slots: u32) -> u32 {
-        let bytes = self.geometry.block_bytes as usize;
+        let bytes = self.geometry().block_bytes as usize;
         let longest = self.gaps.longest();
         let mut scratch = vec![0; bytes];
         let front = lock(&self.front);
@@ -160,11 +160,11 @@ impl<D: Disk> Store<D> {
         runs: impl Iterator<Item = Range<u32>>,
         mut into: &mut [u8],
     ) -> bool {
-        let bytes = self.geometry.block_bytes as usize;
+        let bytes = self.geometry().block_bytes as usize;
         let mut pieces = Vec::new();
         for run in runs {
             let (piece, behind) = std::mem::take(&mut into).split_at_mut(run.len() * bytes);
-            pieces.push(ReadPiece { offset: self.geometry.slot_offset(run.start), into: piece });
+            pieces.push(ReadPiece { offset: self.geometry().slot_offset(run.start), into: piece });
             into = behind;
         }
         let are_read = self.disk.read_pieces(&mut pieces).is_ok();
@@ -180,7 +180,7 @@ impl<D: Disk> Store<D> {
         if self.ahead.is_empty() {
             return false;
         }
-        let mut scratch = vec![0; self.geometry.block_bytes as usize];
+        let mut scratch = vec![0; self.geometry().block_bytes as usize];
         let front = lock(&self.front);
         (first..first.saturating_add(count)).all(|block| match front.newest(block, &mut scratch) {
             Newest::InSlot(slot) => self.ahead.holds(slot),
@@ -196,7 +196,7 @@ impl<D: Disk> Store<D> {
     /// # Panics
     /// If `into` is not as long as they are together.
     pub fn read_listed(&self, blocks: &[u32], into: &mut [u8]) -> Result<Vec<u32>, StoreError> {
-        let bytes = self.geometry.block_bytes as usize;
+        let bytes = self.geometry().block_bytes as usize;
         assert_eq!(into.len(), blocks.len() * bytes, "a block is read whole");
         self.read_numbered(blocks.iter().map(|block| u64::from(*block)), u32::MAX, into)
     }
@@ -208,7 +208,7 @@ impl<D: Disk> Store<D> {
         next: u32,
         into: &mut [u8],
     ) -> Result<Vec<u32>, StoreError> {
-        let bytes = self.geometry.block_bytes as usize;
+        let bytes = self.geometry().block_bytes as usize;
         assert!(into.len().is_multiple_of(bytes), "a block is read whole");
         let numbers = numbers.map(|number| u32::try_from(number).unwrap_or(u32::MAX));
         let (mut lying, mut absent) = (Vec::with_capacity(into.len() / bytes), Vec::new());
@@ -265,13 +265,13 @@ impl<D: Disk> Store<D> {
         if let Some(last) = asked.last().filter(|_| next != NONE) {
             gaps.extend(gaps::before_slot(last.slot, next, longest));
         }
-        let bytes = self.geometry.block_bytes as usize;
+        let bytes = self.geometry().block_bytes as usize;
         let slots: usize = gaps.iter().map(Range::len).sum();
         let mut between = vec![0; slots * bytes];
         let (mut pieces, mut rest) = (self.pieces(asked, into), &mut between[..]);
         for gap in &gaps {
             let (into, behind) = rest.split_at_mut(gap.len() * bytes);
-            pieces.push(ReadPiece { offset: self.geometry.slot_offset(gap.start), into });
+            pieces.push(ReadPiece { offset: self.geometry().slot_offset(gap.start), into });
             rest = behind;
         }
         if !gaps.is_empty() {
@@ -304,7 +304,7 @@ impl<D: Disk> Store<D> {
 
     /// Where `lying` go to in `into`, those that are side by side in both together.
     fn pieces<'a>(&self, lying: &[Lying], mut into: &'a mut [u8]) -> Vec<ReadPiece<'a>> {
-        let bytes = self.geometry.block_bytes as usize;
+        let bytes = self.geometry().block_bytes as usize;
         let mut behind = 0;
         let follows =
             |one: &Lying, next: &Lying| one.index + 1 == next.index && one.slot + 1 == next.slot;
@@ -313,7 +313,7 @@ impl<D: Disk> Store<D> {
             let (_, rest) = rest.split_at_mut((run[0].index - behind) * bytes);
             let (data, rest) = rest.split_at_mut(run.len() * bytes);
             (into, behind) = (rest, run[0].index + run.len());
-            ReadPiece { offset: self.geometry.slot_offset(run[0].slot), into: data }
+            ReadPiece { offset: self.geometry().slot_offset(run[0].slot), into: data }
         });
         runs.collect()
     }

@@ -90,7 +90,7 @@ impl<D: Disk> Store<D> {
 
     /// Adds the slots of `blocks` that are not in memory, in the order of the blocks, looked up at one moment.
     fn add_unread(&self, blocks: impl Iterator<Item = u32>, slots: &mut Vec<u32>) {
-        let mut scratch = vec![0; self.geometry.block_bytes as usize];
+        let mut scratch = vec![0; self.geometry().block_bytes as usize];
         let front = lock(&self.front);
         for block in blocks {
             if let Newest::InSlot(slot) = front.newest(block, &mut scratch)
@@ -105,7 +105,7 @@ impl<D: Disk> Store<D> {
     /// into `bytes_max` bytes.
     #[must_use]
     pub fn plan_sweep(&self, blocks: &[Range<u32>], bytes_max: u64) -> Sweep {
-        let bytes = self.geometry.block_bytes as usize;
+        let bytes = self.geometry().block_bytes as usize;
         let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
         let mut wanted = Vec::new();
         let mut numbers = blocks.iter().cloned().flatten().take(bytes_max / bytes).peekable();
@@ -131,7 +131,7 @@ impl<D: Disk> Store<D> {
     /// would come behind it as well.
     pub fn sweep_on(&self, sweep: &mut Sweep) -> bool {
         let step = sweep.step();
-        let bytes = self.geometry.block_bytes as usize;
+        let bytes = self.geometry().block_bytes as usize;
         let slots: Vec<u32> = step.iter().cloned().flatten().collect();
         let mut data = vec![0; slots.len() * bytes];
         if !self.read_runs(step.into_iter(), &mut data) {

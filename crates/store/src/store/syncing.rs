@@ -82,6 +82,7 @@ impl<D: Disk> Store<D> {
             medium.flush()?;
             self.settle(medium);
         }
+        medium.write_due_superblocks()?;
         if medium.root_is_due {
             self.write_map(medium)?;
         }
@@ -107,7 +108,7 @@ impl<D: Disk> Store<D> {
         let times = || {
             let front = lock(&self.front);
             let log = front.engine.log();
-            (0..self.geometry.segments).map(|segment| log.segment_times(segment)).collect()
+            (0..self.geometry().segments).map(|segment| log.segment_times(segment)).collect()
         };
         medium.mechanism = lock(&self.front).engine.mechanism();
         medium.write_map(&slots_of, &times)?;

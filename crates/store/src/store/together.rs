@@ -82,7 +82,7 @@ impl<D: Disk> Store<D> {
             drop(guard);
             return self.write(&transaction);
         }
-        let bytes = self.geometry.block_bytes as usize;
+        let bytes = self.geometry().block_bytes as usize;
         let mut data = AlignedBytes::zeroed(blocks.len() * bytes);
         for (into, (_, from)) in data.chunks_exact_mut(bytes).zip(&transaction.writes) {
             into.copy_from_slice(from);
@@ -137,7 +137,7 @@ impl<D: Disk> Store<D> {
 
     /// Where each of `blocks` lies that lies somewhere.
     fn placed(&self, blocks: &[u32]) -> Vec<Placed> {
-        let mut scratch = vec![0; self.geometry.block_bytes as usize];
+        let mut scratch = vec![0; self.geometry().block_bytes as usize];
         let front = lock(&self.front);
         let place = |block: &u32| match front.newest(*block, &mut scratch) {
             Newest::InSlot(slot) => {
@@ -150,13 +150,13 @@ impl<D: Disk> Store<D> {
 
     /// The data of those of `blocks` that can be read.
     fn read_placed(&self, blocks: &[u32]) -> (Vec<Placed>, AlignedBytes) {
-        let bytes = self.geometry.block_bytes as usize;
+        let bytes = self.geometry().block_bytes as usize;
         let mut placed = self.placed(blocks);
         let mut data = AlignedBytes::zeroed(placed.len() * bytes);
         let mut pieces: Vec<ReadPiece<'_>> = placed
             .iter()
             .zip(data.chunks_exact_mut(bytes))
-            .map(|(one, into)| ReadPiece { offset: self.geometry.slot_offset(one.slot), into })
+            .map(|(one, into)| ReadPiece { offset: self.geometry().slot_offset(one.slot), into })
             .collect();
         pieces.sort_unstable_by_key(|piece| piece.offset);
         if self.disk.read_pieces(&mut pieces).is_err() {
@@ -167,7 +167,7 @@ impl<D: Disk> Store<D> {
 
     /// Those of `blocks`, with their data, that lie somewhere.
     fn copy_placed(&self, blocks: &[(u32, &[u8])]) -> (Vec<Placed>, AlignedBytes) {
-        let bytes = self.geometry.block_bytes as usize;
+        let bytes = self.geometry().block_bytes as usize;
         let numbers: Vec<u32> = blocks.iter().map(|block| block.0).collect();
         let placed = self.placed(&numbers);
         let mut data = AlignedBytes::zeroed(placed.len() * bytes);
@@ -186,7 +186,7 @@ impl<D: Disk> Store<D> {
         mut placed: Vec<Placed>,
         mut data: AlignedBytes,
     ) -> (Vec<Placed>, AlignedBytes) {
-        let bytes = self.geometry.block_bytes as usize;
+        let bytes = self.geometry().block_bytes as usize;
         let mut kept = 0;
         for index in 0..placed.len() {
             let Placed { block, slot, sum } = placed[index];
@@ -206,7 +206,7 @@ impl<D: Disk> Store<D> {
         placed: Vec<Placed>,
         mut data: AlignedBytes,
     ) -> Result<u32, StoreError> {
-        let bytes = self.geometry.block_bytes as usize;
+        let bytes = self.geometry().block_bytes as usize;
         let mut scratch = vec![0; bytes];
         let mut guard = lock(&self.front);
         let front = &mut *guard;

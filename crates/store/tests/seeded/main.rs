@@ -67,6 +67,7 @@ fn looks(round: u64) -> Vec<Look> {
         damage_every_block(&AtRest::crashed(seed), 1, 0).map(drop)
     });
     add("growth", several(1), |seed| growing::growth_cut_short(seed).map(drop));
+    add("growth that fails", several(4), |seed| growing::growth_on_a_failing_disk(seed).map(drop));
     add("room", several(4), overfill);
     add("records swapped", one_in(2), |seed| swap_records(&AtRest::crashed(seed)).map(drop));
     add("crashes with long segments", one_in(4), |seed| explored(&Load::long_segments(seed)));
@@ -80,7 +81,7 @@ fn looks(round: u64) -> Vec<Look> {
 /// One test, as a bug is in all stores of the program.
 #[test]
 fn every_seeded_fault_is_found() {
-    assert!(SeededFault::ALL.len() >= 46);
+    assert!(SeededFault::ALL.len() >= 48);
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/seeded/found.txt"));
     every_fault_is_found(SeededFault::ALL, SeededFault::choose, looks, path);
 }

@@ -196,6 +196,12 @@ fn carry_out(
         disk.mark(number * 2);
         write(store, &step.changes)?;
         note(store, 1);
+        if step.grows {
+            store.grow()?;
+            // It syncs.
+            disk.mark(number * 2 + 1);
+            note(store, 2);
+        }
         if step.collects {
             store.collect()?;
             note(store, 1);
@@ -218,6 +224,11 @@ fn carry_out(
     Ok(())
 }
 
+/// `image` at the beginning of a device `times` as long, of which the rest holds older copies of it.
+pub(crate) fn longer(image: &[u8], times: usize) -> Vec<u8> {
+    image.repeat(times)
+}
+
 /// A store that was filled, has holes everywhere, and was closed; and what its blocks hold.
 pub(crate) struct Prepared {
     pub(crate) image: Vec<u8>,
@@ -234,9 +245,13 @@ pub(crate) fn prepare(load: &Load) -> (Prepared, Vec<Step>) {
         step.apply(&mut driver.versions);
     }
     store.close().unwrap();
-    let image = disk.image();
+    let mut image = disk.image();
     let versions = driver.versions.clone();
-    let steps = (0..load.transactions).map(|_| driver.step(load)).collect();
+    let mut steps: Vec<Step> = (0..load.transactions).map(|_| driver.step(load)).collect();
+    if let Some(at) = load.grows_at {
+        image = longer(&image, 2);
+        steps[at as usize].grows = true;
+    }
     (Prepared { image, versions }, steps)
 }
 

@@ -110,8 +110,8 @@ fn example(kind: &str) -> (Vec<u8>, Vec<u32>) {
     work.go_on(if kind == "threaded" { 40 } else { 12 });
     if kind == "grown" {
         let disk = MemoryDisk::from_image(&work.store.disk().image().repeat(2));
-        let disk = Store::open(disk, &OpenOptions::default()).unwrap().grow().unwrap();
         work.store = Store::open(disk, &OpenOptions::default()).unwrap();
+        work.store.grow().unwrap();
         work.versions.resize(work.store.geometry().blocks as usize * 4 / 5, 0);
         work.go_on(100);
     }
@@ -178,8 +178,7 @@ fn images_of_every_version_are_read_and_gone_on_with() {
                 // It grows, whatever version it is of.
                 let disk = MemoryDisk::from_image(&work.store.disk().image().repeat(2));
                 let store = Store::open(disk, &OpenOptions::default()).unwrap();
-                let disk = store.grow().unwrap();
-                let store = Store::open(disk, &OpenOptions::default()).unwrap();
+                store.grow().unwrap();
                 let (versions, random) = (work.versions.clone(), work.random.clone());
                 let mut grown = Work { store, versions, random };
                 grown.compare();

@@ -2,21 +2,18 @@
 
 use agewell_core::mix;
 use agewell_store::StoreError;
-use agewell_store::device::{CrashDisk, Disk, Piece};
+use agewell_store::device::{
+    CrashDisk, Disk, Fault, FaultDisk, FaultKind, MemoryDisk, Piece, When,
+};
 
-use super::explorer::prepare;
+use super::explorer::{longer, prepare};
 use super::load::{Load, compare, open_store, write};
 
 /// States of each epoch of a growth that are looked at; chosen by us.
 const STATES: u64 = 12;
 
-/// `image` at the beginning of a device `times` as long, of which the rest holds an older copy of it.
-pub(crate) fn longer(image: &[u8], times: usize) -> Vec<u8> {
-    image.repeat(times)
-}
-
 pub(crate) fn load(seed: u64) -> Load {
-    Load { transactions: 24, wave_every: 0, ..Load::tiny(seed) }
+    Load { transactions: 24, wave_every: 0, grows_at: None, ..Load::tiny(seed) }
 }
 
 /// Cuts the growth of a store short wherever it can be; how many states were looked at. All that was in it
@@ -79,4 +76,65 @@ pub(crate) fn growth_cut_short(seed: u64) -> Result<u64, String> {
         return Err(format!("{grown} of {looked_at} states are those of a store that has grown"));
     }
     Ok(looked_at)
+}
+
+/// Growths that a device has failed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Failed {
+    pub(crate) at_all: u64,
+    /// Of those, where the next opening finds a store that has grown.
+    pub(crate) behind_the_first_superblock: u64,
+}
+
+impl Failed {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.at_all += other.at_all;
+        self.behind_the_first_superblock += other.behind_the_first_superblock;
+    }
+}
+
+/// Has a store grow on a disk that fails once meanwhile, and goes on: nothing is lost, and it grows when it is
+/// asked again.
+pub(crate) fn growth_on_a_failing_disk(seed: u64) -> Result<Failed, String> {
+    let kinds = [(FaultKind::WriteError, 12), (FaultKind::FlushError, 8)];
+    let (kind, requests) = kinds[(seed % 2) as usize];
+    let load = load(seed);
+    let (prepared, steps) = prepare(&load);
+    let fault = Fault::new(kind, When::At(vec![seed / 2 % requests]));
+    let disk = MemoryDisk::from_image(&longer(&prepared.image, 2));
+    let disk = FaultDisk::new(disk, vec![fault], seed);
+    disk.set_on(false);
+    let mut versions = prepared.versions;
+    let at = |what: String| format!("seed {seed}: {what}");
+    let error = |error: StoreError| at(error.to_string());
+    let store = open_store(&disk, &load.open_options()).map_err(error)?;
+    let before = store.geometry().blocks;
+    disk.set_on(true);
+    let is_refused = store.grow().is_err();
+    disk.set_on(false);
+    let mut failed = Failed { at_all: is_refused.into(), ..Failed::default() };
+    for (number, step) in steps.iter().enumerate() {
+        write(&store, &step.changes).map_err(error)?;
+        step.apply(&mut versions);
+        if number == 8 && is_refused {
+            store.sync().map_err(error)?;
+            let image = MemoryDisk::from_image(&disk.below().image());
+            let left = open_store(image, &load.open_options()).map_err(error)?;
+            compare(&left, &versions).map_err(|what| at(format!("left: {what}")))?;
+            failed.behind_the_first_superblock += u64::from(left.geometry().blocks > before);
+            store.grow().map_err(error)?;
+        }
+    }
+    store.sync().map_err(error)?;
+    let mut store = store;
+    for _ in 0..2 {
+        store.verify();
+        if store.geometry().blocks <= before {
+            return Err(at("it has not grown".into()));
+        }
+        compare(&store, &versions).map_err(at)?;
+        drop(store);
+        store = open_store(&disk, &load.open_options()).map_err(error)?;
+    }
+    Ok(failed)
 }

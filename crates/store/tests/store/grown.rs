@@ -5,15 +5,33 @@ use std::sync::Arc;
 use agewell_store::StoreError;
 use agewell_store::device::MemoryDisk;
 
-use super::explorer::prepare;
-use super::growing::{growth_cut_short, load, longer};
-use super::load::{compare, open_store, write};
+use super::explorer::{Extent, explore_seeds, longer, prepare};
+use super::growing::{Failed, growth_cut_short, growth_on_a_failing_disk, load};
+use super::load::{Load, compare, open_store, write};
 
 #[test]
 fn growth_cut_short_leaves_the_store_as_it_was_or_as_it_will_be() {
     let looked_at =
         (0..24).map(|seed| growth_cut_short(seed).unwrap_or_else(|what| panic!("{what}")));
     assert!(looked_at.sum::<u64>() > 1_500);
+}
+
+#[test]
+fn every_crash_of_a_store_that_grows_while_it_is_used_leaves_a_prefix() {
+    let load = |seed| Load { transactions: 40, grows_at: Some(12), ..Load::tiny(seed) };
+    let found = explore_seeds(0..24, load, Extent::USUAL);
+    let tally = found.unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(tally.states > 10_000 && tally.went_on > 1_000, "{tally:?}");
+}
+
+#[test]
+fn growth_goes_on_where_a_device_has_failed_it() {
+    let mut failed = Failed::default();
+    for seed in 0..160 {
+        failed.add(growth_on_a_failing_disk(seed).unwrap_or_else(|what| panic!("{what}")));
+    }
+    assert!(failed.at_all > 80, "{failed:?}");
+    assert!((10..failed.at_all - 10).contains(&failed.behind_the_first_superblock), "{failed:?}");
 }
 
 #[test]
@@ -31,8 +49,11 @@ fn a_store_grows_twice_and_takes_what_there_is_room_for() {
             disk = Arc::new(MemoryDisk::from_image(&longer(&image, times)));
             store = open_store(Arc::clone(&disk), &load.open_options()).unwrap();
             store.grow().unwrap();
-            store = open_store(Arc::clone(&disk), &load.open_options()).unwrap();
-            assert!(store.opened().was_closed);
+            if seed % 3 == 0 {
+                store.close().unwrap();
+                store = open_store(Arc::clone(&disk), &load.open_options()).unwrap();
+                assert!(store.opened().was_closed);
+            }
             store.verify();
             compare(&store, &versions).unwrap();
             let after = store.geometry();
@@ -76,7 +97,7 @@ fn a_device_that_is_not_larger_by_enough_is_refused_and_the_store_is_as_it_was()
         let mut image = prepared.image.clone();
         image.resize(image.len() + more * load.block_bytes as usize, 0);
         let disk = MemoryDisk::from_image(&image);
-        let error = open_store(&disk, &load.open_options()).unwrap().grow().map(drop).unwrap_err();
+        let error = open_store(&disk, &load.open_options()).unwrap().grow().unwrap_err();
         assert!(error.to_string().contains("make the device larger"), "{error}");
         let store = open_store(&disk, &load.open_options()).unwrap();
         compare(&store, &prepared.versions).unwrap();

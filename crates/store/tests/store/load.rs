@@ -29,6 +29,8 @@ pub(crate) struct Load {
     /// for none. And how many.
     pub(crate) wave_every: u32,
     pub(crate) wave_blocks: u32,
+    /// The disk is twice as long as the store, which takes it in behind the transaction with this number.
+    pub(crate) grows_at: Option<u32>,
 }
 
 /// A transaction, and what comes after it.
@@ -37,6 +39,8 @@ pub(crate) struct Step {
     pub(crate) changes: Vec<Change>,
     pub(crate) syncs: bool,
     pub(crate) collects: bool,
+    /// The store takes in all of its disk behind it.
+    pub(crate) grows: bool,
 }
 
 impl Step {
@@ -91,6 +95,7 @@ impl Load {
             collect_every: [0, 5, 1][(seed / 13 % 3) as usize],
             wave_every: [0, 13, 0][(seed % 3) as usize],
             wave_blocks: 120,
+            grows_at: (seed % 16 == 9).then_some(12),
         }
     }
 
@@ -111,6 +116,7 @@ impl Load {
             collect_every: 0,
             wave_every: [25, 12][(seed / 4 % 2) as usize],
             wave_blocks: 320,
+            grows_at: None,
         }
     }
 
@@ -264,7 +270,7 @@ impl Driver {
         let changes = self.transaction(load);
         let syncs = self.is_sync_due(load);
         let collects = load.collect_every > 0 && self.draw(load.collect_every) == 0;
-        Step { changes, syncs, collects }
+        Step { changes, syncs, collects, grows: false }
     }
 
     pub(crate) fn is_sync_due(&mut self, load: &Load) -> bool {

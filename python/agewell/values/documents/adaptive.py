@@ -135,6 +135,7 @@ class FsStatus(TypedDict):
         block_bytes: Length of a block.
         blocks: Blocks of the store.
         capacity_bytes: Its size.
+        device: The file or device that it is on; none if it does not know.
         free_bytes: Bytes that are free.
         full: How full it is, as a share.
         journal: What is in the journal.
@@ -157,6 +158,7 @@ class FsStatus(TypedDict):
     block_bytes: int
     blocks: int
     capacity_bytes: int
+    device: str | None
     free_bytes: int
     full: float
     journal: Journal
