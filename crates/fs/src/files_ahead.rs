@@ -10,14 +10,13 @@ use std::ops::Range;
 use agewell_store::device::Disk;
 use rustix::fs::FileType;
 
-use crate::blocks::NumberMap;
 use crate::core::Core;
 use crate::format::{ExtentState, Kind, key};
 use crate::{FsError, directory, extents, inodes, tree};
 
 /// Files of which it is remembered where they were looked up; chosen by us: those of a large directory, which may all
-/// be looked at before the first is read. When there are more, all are forgotten.
-const LOOKED_UP_MAX: usize = 1 << 14;
+/// be looked at before the first is read. Numbers that are as many apart have one place.
+const LOOKED_UP: usize = 1 << 14;
 
 /// Directories that are remembered; chosen by us: a few are walked at the same time.
 const ROWS: usize = 16;
@@ -66,11 +65,19 @@ struct Row {
     lost: u32,
 }
 
+/// A file, the directory in which it was looked up, and its entry there.
+#[derive(Debug, Clone, Copy, Default)]
+struct LookedUp {
+    inode: u64,
+    directory: u64,
+    entry: u64,
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct FilesAhead {
-    /// The directory in which a file was looked up, and its entry there.
-    looked_up: NumberMap<u64, (u64, u64)>,
+    /// By their numbers; nothing until the first.
+    looked_up: Vec<LookedUp>,
     rows: [Row; ROWS],
     /// The one that is forgotten next.
     oldest: usize,
@@ -79,15 +86,16 @@ pub(crate) struct FilesAhead {
 impl FilesAhead {
     /// The file `inode` was looked up as the entry `entry` of `directory`.
     pub(crate) fn looked_up(&mut self, inode: u64, directory: u64, entry: u64) {
-        if self.looked_up.len() >= LOOKED_UP_MAX {
-            self.looked_up.clear();
+        if self.looked_up.is_empty() {
+            self.looked_up = vec![LookedUp::default(); LOOKED_UP];
         }
-        self.looked_up.insert(inode, (directory, entry));
+        self.looked_up[inode as usize % LOOKED_UP] = LookedUp { inode, directory, entry };
     }
 
     /// The directory in which `inode` was looked up, and its entry there.
     pub(crate) fn entry_of(&self, inode: u64) -> Option<(u64, u64)> {
-        self.looked_up.get(&inode).copied()
+        let found = self.looked_up.get(inode as usize % LOOKED_UP);
+        found.filter(|found| found.inode == inode).map(|found| (found.directory, found.entry))
     }
 
     /// The row of `directory`, if one of its files was read lately; otherwise it begins with `entry`.

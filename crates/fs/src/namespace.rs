@@ -102,16 +102,22 @@ pub(crate) fn lookup<D: Disk>(
     parent: u64,
     name: &[u8],
 ) -> Result<Attributes, FsError> {
-    let of = inodes::directory(core, parent)?;
     let number = match name {
-        b"." => parent,
-        b".." => of.parent,
+        b"." => {
+            inodes::directory(core, parent)?;
+            parent
+        }
+        b".." => inodes::directory(core, parent)?.parent,
+        name if name.len() > crate::NAME_BYTES_MAX => {
+            inodes::directory(core, parent)?;
+            return Err(Errno::NAMETOOLONG.into());
+        }
         name => {
-            if name.len() > crate::NAME_BYTES_MAX {
-                return Err(Errno::NAMETOOLONG.into());
-            }
-            let found = directory::find(core, parent, name)?;
-            let found = found.ok_or(FsError::Errno(Errno::NOENT))?;
+            let Some(found) = directory::find(core, parent, name)? else {
+                // What has entries is a directory.
+                inodes::directory(core, parent)?;
+                return Err(Errno::NOENT.into());
+            };
             if core.blocks.store().may_have_arm() {
                 core.files_ahead.looked_up(found.inode, parent, found.entry);
             }
