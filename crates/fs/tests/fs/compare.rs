@@ -18,6 +18,17 @@ pub(crate) struct Between<'a> {
     pub(crate) before: &'a Model,
 }
 
+impl File {
+    /// Its data to look at, of which nothing is copied: each state is compared with all of the model.
+    pub(crate) fn held(&self) -> Result<&Data, Errno> {
+        match &self.what {
+            What::File(data) => Ok(data),
+            What::Directory { .. } => Err(Errno::ISDIR),
+            _ => Err(Errno::INVAL),
+        }
+    }
+}
+
 fn told<T>(what: &str, result: Result<T, FsError>) -> Result<T, String> {
     result.map_err(|error| format!("{what}: {error}"))
 }

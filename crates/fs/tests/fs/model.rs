@@ -437,7 +437,7 @@ impl Model {
 
     pub(crate) fn read(&self, number: u64, offset: u64, bytes: u64) -> Result<Vec<u8>, Errno> {
         let file = self.get(number)?;
-        let data = file.clone().data()?.clone();
+        let data = file.held()?;
         let bytes = file.size.saturating_sub(offset).min(bytes);
         let mut read = vec![0; bytes as usize];
         if let Some(small) = &data.small {
@@ -625,7 +625,7 @@ impl Model {
     /// Where the next data (or else hole) is from `offset` on.
     pub(crate) fn seek(&self, number: u64, offset: u64, to_data: bool) -> Result<u64, Errno> {
         let file = self.get(number)?;
-        let data = file.clone().data()?.clone();
+        let data = file.held()?;
         if offset >= file.size {
             return Err(Errno::NXIO);
         }
@@ -656,7 +656,7 @@ impl Model {
         now: Time,
     ) -> Result<u64, Errno> {
         let block_bytes = self.block_bytes;
-        self.get(to)?.clone().data()?;
+        self.get(to)?.held()?;
         let mut source = self.get(from)?.clone();
         source.data()?;
         let bytes = bytes.min(source.size.saturating_sub(from_offset));

@@ -102,11 +102,11 @@ impl Naive {
         }
     }
 
-    fn live(&self, segment: usize) -> Vec<u32> {
-        let at = |(index, block): (usize, &u32)| {
+    fn live(&self, segment: usize) -> impl Iterator<Item = u32> + '_ {
+        let at = move |(index, block): (usize, &u32)| {
             (self.place[*block as usize] == (segment, index)).then_some(*block)
         };
-        self.segments[segment].blocks.iter().enumerate().filter_map(at).collect()
+        self.segments[segment].blocks.iter().enumerate().filter_map(at)
     }
 
     fn append(&mut self, block: u32) {
@@ -134,15 +134,16 @@ impl Naive {
     fn clean(&mut self) {
         let mut victims = Vec::new();
         for segment in 0..self.segments.len() {
-            let live = self.live(segment);
-            if self.free.contains(&segment) || live.len() == SEGMENT_BLOCKS as usize {
+            // Counted anew each time, as nothing is kept here that could be wrong.
+            let live = self.live(segment).count();
+            if self.free.contains(&segment) || live == SEGMENT_BLOCKS as usize {
                 continue;
             }
             let since = match self.cleaner.age {
                 SegmentAge::Segment => self.segments[segment].filled,
                 _ => self.segments[segment].youngest,
             };
-            let share = live.len() as f64 / f64::from(SEGMENT_BLOCKS);
+            let share = live as f64 / f64::from(SEGMENT_BLOCKS);
             let age = (self.clock - since).max(1) as f64;
             let worth = match self.cleaner.victim {
                 Victim::Greedy => 1.0 - share,
@@ -152,9 +153,9 @@ impl Naive {
         }
         victims.sort_by(|one, other| other.0.total_cmp(&one.0));
         victims.truncate(BATCH as usize);
-        let mut blocks: Vec<u32> = victims.iter().flat_map(|victim| victim.2.clone()).collect();
+        let mut blocks: Vec<u32> = victims.iter().flat_map(|victim| self.live(victim.1)).collect();
         blocks.sort_by_key(|block| self.written[*block as usize]);
-        let used = victims.iter().filter(|victim| !victim.2.is_empty()).count();
+        let used = victims.iter().filter(|victim| victim.2 > 0).count();
         self.read += used as u64 * u64::from(SEGMENT_BLOCKS);
         self.moved += blocks.len() as u64;
         for block in blocks {
