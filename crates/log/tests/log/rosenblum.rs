@@ -134,7 +134,7 @@ impl Naive {
     fn clean(&mut self) {
         let mut victims = Vec::new();
         for segment in 0..self.segments.len() {
-            // Counted anew each time, as nothing is kept here that could be wrong.
+            // Counted each time, as nothing is kept here that could be wrong.
             let live = self.live(segment).count();
             if self.free.contains(&segment) || live == SEGMENT_BLOCKS as usize {
                 continue;
