@@ -15,7 +15,7 @@ use agewell_fuse::{
 };
 use agewell_log::policy::cost::CostModel;
 use agewell_store::device::Disk;
-use agewell_store::{Collector, CollectorOptions, Means};
+use agewell_store::{Carrier, Collector, CollectorOptions, Means};
 use rustix::fs::{FallocateFlags, FileType, RenameFlags, XattrFlags};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -91,6 +91,7 @@ pub struct Mounted<D: Disk + 'static> {
     sweeper: Sweeper<D>,
     regrouper: Option<Regrouper>,
     collector: Mutex<Option<Collector>>,
+    carrier: Mutex<Option<Carrier>>,
     durable: Durable<D>,
     means: Means,
     requests: Arc<Requests>,
@@ -113,6 +114,7 @@ impl<D: Disk + 'static> Mounted<D> {
             sweeper,
             regrouper,
             collector,
+            carrier: Mutex::default(),
             durable,
             means,
             requests,
@@ -134,6 +136,7 @@ impl<D: Disk + 'static> Mounted<D> {
     /// If it is already.
     pub fn make_room(&mut self, options: CollectorOptions) -> io::Result<()> {
         let store = Arc::clone(self.file_system.store());
+        self.carrier = Mutex::new(Some(Carrier::start(Arc::clone(&store))?));
         self.collector = Mutex::new(Some(Collector::start(store, options)?));
         Ok(())
     }
@@ -449,6 +452,7 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
         }
         let collector = self.collector.lock().unwrap_or_else(PoisonError::into_inner).take();
         let _ = collector.map(Collector::stop);
+        drop(self.carrier.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.durable.end(reply, self.regrouper.is_some());
     }
 

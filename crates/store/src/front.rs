@@ -10,6 +10,7 @@ use std::time::Duration;
 use agewell_log::LogError;
 
 use crate::aligned::AlignedBytes;
+use crate::background::Bell;
 use crate::engine::{Engine, Extent};
 use crate::format::NONE;
 use crate::group::{Group, PlannedRun};
@@ -42,11 +43,14 @@ pub(crate) struct Front {
     pub(crate) taken: u64,
     /// How writers are slowed, if somebody makes room for them.
     pub(crate) pacing: Option<Pacing>,
+    /// What wakes who carries out what is planned, if somebody does but those who plan.
+    pub(crate) carrier: Option<Arc<Bell>>,
 }
 
 impl Front {
     pub(crate) fn new(engine: Engine) -> Self {
-        Self { engine, queue: VecDeque::new(), spare: Vec::new(), taken: 0, pacing: None }
+        let (queue, spare) = (VecDeque::new(), Vec::new());
+        Self { engine, queue, spare, taken: 0, pacing: None, carrier: None }
     }
 
     /// Room that is there without a collection, blocks.
@@ -124,6 +128,12 @@ impl Front {
     /// Groups that are not carried out yet.
     pub(crate) fn groups_waiting(&self) -> usize {
         self.queue.len()
+    }
+
+    /// Leaves what is planned to who carries it out; false if nobody does, or it is much.
+    pub(crate) fn leaves_to_carrier(&self) -> bool {
+        let carrier = self.carrier.as_ref().filter(|_| !self.is_much_waiting());
+        carrier.inspect(|bell| bell.ring()).is_some()
     }
 
     /// Whether they are many.

@@ -4,6 +4,7 @@
 
 mod aligned;
 mod background;
+mod carrier;
 mod collector;
 mod commit;
 mod composed;
@@ -36,6 +37,7 @@ pub mod replay;
 pub use agewell_log::policy::cost::CostModel;
 pub use agewell_log::policy::mechanism::Mechanism;
 
+pub use carrier::Carrier;
 pub use collector::{Collected, Collector, CollectorOptions};
 pub use error::StoreError;
 pub use format::{FormatOptions, Geometry};

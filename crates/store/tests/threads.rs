@@ -11,7 +11,7 @@ use agewell_core::{RandomStreams, Stream, uniform_below};
 use agewell_log::policy::mechanism::Mechanism;
 use agewell_store::device::{Disk, MemoryDisk, Piece};
 use agewell_store::{
-    Collector, CollectorOptions, FormatOptions, OpenOptions, Scrub, Store, Transaction,
+    Carrier, Collector, CollectorOptions, FormatOptions, OpenOptions, Scrub, Store, Transaction,
 };
 
 const BLOCK_BYTES: usize = 512;
@@ -194,9 +194,10 @@ fn work(store: &AnyStore, rounds: u32, blocks: u32) -> Vec<Owner> {
 fn each_thread_sees_what_it_has_written_and_it_is_there_after_opening() {
     let fixed = Mechanism::ALL.map(OpenOptions::fixed);
     for options in fixed.into_iter().chain([OpenOptions::default()]) {
-        for is_collected in [false, true] {
+        for (is_collected, is_carried) in [(false, false), (true, false), (true, true)] {
             let disk = Arc::new(MemoryDisk::new(1 << 20));
             let store = store(Arc::clone(&disk), &options);
+            let carrier = is_carried.then(|| Carrier::start(Arc::clone(&store)).unwrap());
             let collector = is_collected.then(|| {
                 Collector::start(Arc::clone(&store), CollectorOptions::default()).unwrap()
             });
@@ -204,7 +205,7 @@ fn each_thread_sees_what_it_has_written_and_it_is_there_after_opening() {
             let blocks = store.geometry().capacity_blocks() as u32 * 9 / 10 / THREADS;
             let owners = work(&store, 1_500, blocks);
             store.sync().unwrap();
-            drop(collector);
+            drop((collector, carrier));
             store.verify();
             let counts = store.log_counts();
             let made = counts.cleaned_blocks + counts.plugged_blocks + counts.threaded_blocks;
@@ -216,6 +217,39 @@ fn each_thread_sees_what_it_has_written_and_it_is_there_after_opening() {
             for owner in &owners {
                 owner.blocks.clone().for_each(|block| owner.check(&store, block));
             }
+        }
+    }
+}
+
+#[test]
+fn a_store_grows_while_threads_write() {
+    for options in [OpenOptions::default(), OpenOptions::fixed(Mechanism::Clean)] {
+        let small = Arc::new(MemoryDisk::new(1 << 20));
+        drop(store(Arc::clone(&small), &options));
+        let disk = Arc::new(MemoryDisk::from_image(&small.image().repeat(3)));
+        let store = Arc::new(open(Arc::clone(&disk), &options));
+        let carrier = Carrier::start(Arc::clone(&store)).unwrap();
+        let collector = Collector::start(Arc::clone(&store), CollectorOptions::default()).unwrap();
+        let before = store.geometry().capacity_blocks();
+        let blocks = before as u32 * 9 / 10 / THREADS;
+        let owners = thread::scope(|scope| {
+            scope.spawn(|| {
+                while store.log_counts().user_blocks < 3 * before {
+                    thread::yield_now();
+                }
+                store.grow().unwrap();
+            });
+            work(&store, 1_500, blocks)
+        });
+        assert!(store.geometry().capacity_blocks() > before * 5 / 2);
+        store.sync().unwrap();
+        drop((collector, carrier));
+        store.verify();
+        drop(store);
+        let store = open(disk, &options);
+        store.verify();
+        for owner in &owners {
+            owner.blocks.clone().for_each(|block| owner.check(&store, block));
         }
     }
 }

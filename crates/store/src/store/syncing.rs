@@ -1,10 +1,12 @@
 //! What was taken in brought to the medium: groups carried out in their order, a rotational delay apart, one flush
 //! for all who wait, and the map.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::{Store, lock};
 use crate::StoreError;
+use crate::background::Bell;
 use crate::device::Disk;
 use crate::medium::Medium;
 use crate::seeded::{SeededFault, is_seeded};
@@ -51,9 +53,29 @@ impl<D: Disk> Store<D> {
         Ok(taken)
     }
 
+    /// Has `carrier` woken when something is planned, or nobody any more; false if there is one already.
+    pub(crate) fn leave_to_carrier(&self, carrier: Option<Arc<Bell>>) -> bool {
+        let mut front = lock(&self.front);
+        let is_new = front.carrier.is_none() || carrier.is_none();
+        if is_new {
+            front.carrier = carrier;
+        }
+        is_new
+    }
+
+    /// Carries out what is planned.
+    pub(crate) fn carry_out_waiting(&self) -> Result<(), StoreError> {
+        self.drain(&mut lock(&self.medium))
+    }
+
     /// Carries out what is planned, or leaves it to who is at it, if that is not much.
     pub(super) fn carry_out_some(&self) -> Result<(), StoreError> {
-        let is_much = lock(&self.front).is_much_waiting();
+        let front = lock(&self.front);
+        if front.leaves_to_carrier() {
+            return Ok(());
+        }
+        let is_much = front.is_much_waiting();
+        drop(front);
         match self.medium.try_lock() {
             Ok(mut medium) => self.drain(&mut medium),
             Err(_) if is_much => self.drain(&mut self.medium_at_once()),
