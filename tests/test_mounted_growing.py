@@ -163,7 +163,7 @@ try:
 except PermissionError as error:
     print(error.errno)
 """
-    words = [sys.executable, "-c", program, point]
+    words = [sys.executable, "-c", program, str(point)]
     said = subprocess.run(words, capture_output=True, text=True, check=True)
     assert said.stdout.strip() == str(errno.EPERM)
     assert mounted.status(point)["blocks"] == blocks

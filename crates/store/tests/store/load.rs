@@ -1,5 +1,7 @@
 //! Loads: transactions drawn from a seed, and what the blocks must hold after each.
 
+use std::cell::RefCell;
+
 use agewell_core::{RandomStreams, Stream, uniform_below};
 use agewell_log::policy::mechanism::{Collect, Mechanism, PlugCandidate};
 use agewell_store::device::Disk;
@@ -144,34 +146,43 @@ impl Load {
     }
 }
 
-/// The data of a version of a block, which begins with the version itself.
-pub(crate) fn data_of(block: u32, version: u64, into: &mut [u8]) {
+/// The data of a version of a block, word by word: the version itself first.
+fn words_of(block: u32, version: u64) -> impl Iterator<Item = u64> {
     let seed = agewell_core::mix(u64::from(block) << 40 ^ version);
-    for (index, chunk) in into.chunks_exact_mut(8).enumerate() {
-        let word = seed.wrapping_mul(2 * index as u64 + 1);
+    let behind = (1_u64..).map(move |index| seed.wrapping_mul(2 * index + 1));
+    std::iter::once(version).chain(behind)
+}
+
+/// The data of a version of a block.
+pub(crate) fn data_of(block: u32, version: u64, into: &mut [u8]) {
+    for (word, chunk) in words_of(block, version).zip(into.chunks_exact_mut(8)) {
         chunk.copy_from_slice(&word.to_le_bytes());
     }
-    into[..8].copy_from_slice(&version.to_le_bytes());
+}
+
+fn is_data_of(block: u32, version: u64, found: &[u8]) -> bool {
+    let words = found.chunks_exact(8).map(|chunk| chunk.try_into().expect("eight bytes"));
+    words.map(u64::from_le_bytes).zip(words_of(block, version)).all(|(one, other)| one == other)
+}
+
+thread_local! {
+    /// What was read last: blocks are read by the ten millions.
+    static FOUND: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The version of `block` that `store` has, 0 for none; an error if it has what was never written.
-///
-/// Blocks of loads have at most 4 KiB.
 pub(crate) fn read_version<D: Disk>(store: &Store<D>, block: u32) -> Result<u64, String> {
-    let mut bytes = [0; 2 * 4096];
-    let (found, expected) = bytes.split_at_mut(4096);
-    let length = store.geometry().block_bytes as usize;
-    let found = &mut found[..length];
-    if !store.read(block, found).map_err(|error| error.to_string())? {
-        return Ok(0);
-    }
-    let version = u64::from_le_bytes(found[..8].try_into().expect("eight bytes"));
-    let expected = &mut expected[..length];
-    data_of(block, version, expected);
-    if version == 0 || found != expected {
-        return Err(format!("block {block} holds what was never written"));
-    }
-    Ok(version)
+    FOUND.with_borrow_mut(|found| {
+        found.resize(store.geometry().block_bytes as usize, 0);
+        if !store.read(block, found).map_err(|error| error.to_string())? {
+            return Ok(0);
+        }
+        let version = u64::from_le_bytes(found[..8].try_into().expect("eight bytes"));
+        if version == 0 || !is_data_of(block, version, found) {
+            return Err(format!("block {block} holds what was never written"));
+        }
+        Ok(version)
+    })
 }
 
 /// A store on a disk of any kind. The compiler makes all of a store for each type that it lies on, a dozen of them
