@@ -127,7 +127,7 @@ impl<D: Disk + 'static> Mounted<D> {
         self.device = path.canonicalize().ok();
     }
 
-    /// Room is made behind from now on, until the end of the mount.
+    /// Room is made behind from now on, until the end of the mount, and what is written is carried out behind.
     ///
     /// # Errors
     /// If there can be no more threads.
@@ -495,10 +495,8 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
             let status = {
                 let regrouped = self.regrouper.as_ref().map(Regrouper::done);
                 let (file_system, requests) = (&self.file_system, &self.requests);
-                let mut said =
-                    status::document(file_system, self.means, requests, regrouped.as_ref());
-                said["device"] = self.device.as_ref().map(|path| path.to_string_lossy()).into();
-                said
+                let mounted_as = (self.device.as_deref(), self.means);
+                status::document(file_system, mounted_as, requests, regrouped.as_ref())
             };
             value.extend(status.to_string().into_bytes());
             return Ok(());

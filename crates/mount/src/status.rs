@@ -1,5 +1,6 @@
 //! What a mounted file system says of itself, as JSON: an extended attribute that no listing shows.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use agewell_fs::FileSystem;
@@ -83,7 +84,7 @@ fn times(latencies: &Latencies) -> Value {
 /// See the module.
 pub(crate) fn document<D: Disk>(
     file_system: &FileSystem<D>,
-    means: Means,
+    (device, means): (Option<&Path>, Means),
     requests: &Requests,
     regrouped: Option<&Regrouped>,
 ) -> Value {
@@ -97,6 +98,7 @@ pub(crate) fn document<D: Disk>(
     let block_bytes = u64::from(space.block_bytes);
     json!({
         "process": std::process::id(),
+        "device": device.map(Path::to_string_lossy),
         "block_bytes": space.block_bytes,
         "blocks": store.geometry().blocks,
         "segments": store.geometry().segments,

@@ -87,7 +87,7 @@ def grow(point: Path, size: str | None) -> None:
     was if that is of no use.
 
     Raises InputError if `point` is not on a mounted file system of agewell, not for root, mounted
-    read-only, or if the device is not larger by enough.
+    read-only, or if the device is not larger by enough; RunError if the device fails.
     """
     state = status(point)
     if os.statvfs(point).f_flag & os.ST_RDONLY:
@@ -98,14 +98,14 @@ def grow(point: Path, size: str | None) -> None:
         if device is None:
             raise InputError(f"{point}: it does not say on what it lies; make that longer yourself")
         before = _agewell.store_lengthen(device, size)
-    try:
-        refused = _asked(point, f"agewell.grow.{state['blocks']}").get("refused")
-    except InputError as error:
-        refused = str(error)
-    if refused is not None:
+    said = _asked(point, f"agewell.grow.{state['blocks']}")
+    if "refused" in said:
+        # Only then is it certain that nothing is in what was added.
         if before is not None:
             os.truncate(device, before)
-        raise InputError(f"{point}: {refused}")
+        raise InputError(f"{point}: {said['refused']}")
+    if "failed" in said:
+        raise RunError(f"{point}: {said['failed']}; try again")
 
 
 def damaged_bytes(path: Path) -> list[int]:
