@@ -13,8 +13,10 @@ use crate::rights;
 /// The name of the attribute, but for the number of blocks that the store has.
 pub(crate) const GROW: &[u8] = b"agewell.grow.";
 
-/// What the attribute with this name, without [`GROW`], says: how much room there is when it has grown; or why it was
-/// refused, with nothing changed; or what has failed amid it, so that all of the device may be in use already. It grows from `blocks` blocks only, so that nothing is done twice where somebody asks twice, as those do who
+/// What the attribute with this name, without [`GROW`], says: how much room there is when it has grown; or why it
+/// was refused, with nothing changed; or what has failed amid it, so that all of the device may be in use already.
+///
+/// It grows from `blocks` blocks only, so that nothing is done twice where somebody asks twice, as those do who
 /// look first how long an attribute is.
 pub(crate) fn answer<D: Disk>(
     file_system: &FileSystem<D>,
