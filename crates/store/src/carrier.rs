@@ -26,7 +26,7 @@ impl Carrier {
     /// If the store has one already.
     pub fn start<D: Disk + 'static>(store: Arc<Store<D>>) -> io::Result<Self> {
         let bell = Arc::new(Bell::default());
-        let is_first = store.leave_to_carrier(Some(Arc::clone(&bell)));
+        let is_first = store.set_carrier(Some(Arc::clone(&bell)));
         assert!(is_first, "a store has one carrier");
         let ear = Arc::clone(&bell);
         let body = move || {
@@ -34,7 +34,7 @@ impl Carrier {
                 // What the device did not take waits: who writes or syncs next tries again, and hears of it.
                 let _ = store.carry_out_waiting();
             }
-            store.leave_to_carrier(None);
+            store.set_carrier(None);
         };
         Ok(Self { _background: Background::start("carrier", bell, body)? })
     }

@@ -131,7 +131,7 @@ impl Front {
     }
 
     /// Leaves what is planned to who carries it out; false if nobody does, or it is much.
-    pub(crate) fn leaves_to_carrier(&self) -> bool {
+    pub(crate) fn leave_to_carrier(&self) -> bool {
         let carrier = self.carrier.as_ref().filter(|_| !self.is_much_waiting());
         carrier.inspect(|bell| bell.ring()).is_some()
     }

@@ -350,8 +350,11 @@ impl<D: Disk> Store<D> {
                 self.carry_out_much()?;
             } else if is_full {
                 front.plan_changes()?;
+                let is_left = front.leave_to_carrier();
                 drop(guard);
-                self.carry_out_some()?;
+                if !is_left {
+                    self.carry_out_some()?;
+                }
             } else if engine.can_take(blocks) {
                 transaction.frees.iter().for_each(|block| engine.free(*block));
                 for (block, data) in &transaction.writes {

@@ -54,7 +54,7 @@ impl<D: Disk> Store<D> {
     }
 
     /// Has `carrier` woken when something is planned, or nobody any more; false if there is one already.
-    pub(crate) fn leave_to_carrier(&self, carrier: Option<Arc<Bell>>) -> bool {
+    pub(crate) fn set_carrier(&self, carrier: Option<Arc<Bell>>) -> bool {
         let mut front = lock(&self.front);
         let is_new = front.carrier.is_none() || carrier.is_none();
         if is_new {
@@ -70,12 +70,7 @@ impl<D: Disk> Store<D> {
 
     /// Carries out what is planned, or leaves it to who is at it, if that is not much.
     pub(super) fn carry_out_some(&self) -> Result<(), StoreError> {
-        let front = lock(&self.front);
-        if front.leaves_to_carrier() {
-            return Ok(());
-        }
-        let is_much = front.is_much_waiting();
-        drop(front);
+        let is_much = lock(&self.front).is_much_waiting();
         match self.medium.try_lock() {
             Ok(mut medium) => self.drain(&mut medium),
             Err(_) if is_much => self.drain(&mut self.medium_at_once()),
