@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -60,20 +61,32 @@ def agewell(*words: str | Path) -> int:
     return 0
 
 
-@pytest.fixture
-def image(tmp_path: Path) -> Path:
-    path = tmp_path / "disk.img"
-    assert agewell("mkfs", path, "--size", "128 MiB", "--sparse", "--quiet") == 0
+def made(folder: Path, size: str) -> Path:
+    """A new file system in an image."""
+    path = folder / "disk.img"
+    assert agewell("mkfs", path, "--size", size, "--sparse", "--quiet") == 0
     return path
 
 
-@pytest.fixture
-def point(tmp_path: Path, image: Path) -> Iterator[Path]:
-    point = tmp_path / "point"
+@contextmanager
+def mount_of(image: Path, folder: Path) -> Iterator[Path]:
+    """Where it is mounted, in `folder`, until the end, whatever a test has done with it."""
+    point = folder / "point"
     point.mkdir()
     assert agewell("mount", image, point) == 0
     yield point
     subprocess.run(["umount", "-l", point], capture_output=True, check=False)
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    return made(tmp_path, "128 MiB")
+
+
+@pytest.fixture
+def point(tmp_path: Path, image: Path) -> Iterator[Path]:
+    with mount_of(image, tmp_path) as point:
+        yield point
 
 
 def kill(server: int, image: Path, point: Path) -> None:

@@ -14,25 +14,20 @@ from pathlib import Path
 import pytest
 
 from agewell.filesystems import mounted
-from test_mounted import MIB, agewell, kill, why_not
+from test_mounted import MIB, agewell, kill, made, mount_of, why_not
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
 
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
-    path = tmp_path / "disk.img"
-    assert agewell("mkfs", path, "--size", "64 MiB", "--sparse", "--quiet") == 0
-    return path
+    return made(tmp_path, "64 MiB")
 
 
 @pytest.fixture
 def point(tmp_path: Path, image: Path) -> Iterator[Path]:
-    point = tmp_path / "point"
-    point.mkdir()
-    assert agewell("mount", image, point) == 0
-    yield point
-    subprocess.run(["umount", "-l", point], capture_output=True, check=False)
+    with mount_of(image, tmp_path) as point:
+        yield point
 
 
 def put(path: Path, content: bytes) -> None:
@@ -81,7 +76,9 @@ def test_it_grows_while_files_are_written(image: Path, point: Path) -> None:
     blocks = os.statvfs(point).f_blocks
     try:
         for mebibytes in (100, 101, 300):
-            assert agewell("fs", "grow", point, "--size", f"{mebibytes} MiB") in {0, 2}
+            # A segment more may be too little, with the map that would lie behind it.
+            expected = {0, 2} if mebibytes == 101 else {0}
+            assert agewell("fs", "grow", point, "--size", f"{mebibytes} MiB") in expected
             now = os.statvfs(point).f_blocks
             assert mebibytes == 101 or now * 4096 > mebibytes * MIB * 0.85
             assert now >= blocks

@@ -13,6 +13,7 @@ mod error;
 mod format;
 mod front;
 mod group;
+mod grown;
 mod kept_blocks;
 mod learning;
 mod locks;

@@ -31,6 +31,7 @@ use crate::device::{Disk, Piece};
 use crate::engine::{Engine, Extent};
 use crate::format::{FormatOptions, Geometry, Root, short_sum};
 use crate::front::{Front, Newest};
+use crate::grown::Grown;
 use crate::learning::Learning;
 use crate::locks::{Mutex, MutexGuard, lock};
 use crate::medium::{Medium, MediumCounts, flush, read, write};
@@ -43,7 +44,6 @@ use crate::seeded::{SeededFault, is_seeded};
 use crate::sums::Sums;
 
 use self::gaps::Gaps;
-use self::growing::Divided;
 use self::read_ahead::ReadAhead;
 
 /// Blocks that are written and freed together: all or none.
@@ -85,7 +85,8 @@ pub(crate) enum Ahead {
 #[derive(Debug)]
 pub struct Store<D> {
     disk: Arc<D>,
-    divided: Divided,
+    /// How it was divided when it was opened, and each time that it has grown.
+    divided: Grown<Geometry>,
     opened: Opened,
     commit: Commit,
     medium: Mutex<Medium<D>>,
@@ -214,7 +215,7 @@ impl<D: Disk> Store<D> {
         let has_moved = AtomicBool::new(false);
         let store = Self {
             disk,
-            divided: Divided::new(geometry),
+            divided: Grown::new(geometry),
             opened,
             commit,
             medium,
@@ -247,7 +248,7 @@ impl<D: Disk> Store<D> {
     /// How it is divided; until it [grows](Self::grow), when who has this keeps what was.
     #[must_use]
     pub fn geometry(&self) -> &Geometry {
-        self.divided.now()
+        self.divided.last()
     }
 
     /// What it lies on.

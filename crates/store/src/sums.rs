@@ -1,73 +1,57 @@
 //! What the medium knows of blocks beside where they lie: the short sums of their data.
 
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::grown::Grown;
 use crate::locks::{Mutex, lock};
 
-/// Sums of the blocks that there were from the beginning, or since the store has grown; and of those since then.
-#[derive(Debug)]
-struct Part {
-    sums: Vec<AtomicU32>,
-    more: OnceLock<Box<Part>>,
-}
-
-impl Part {
-    fn new(sums: Vec<u32>) -> Self {
-        // In place: both have the same size.
-        Self { sums: sums.into_iter().map(AtomicU32::new).collect(), more: OnceLock::new() }
-    }
-
-    fn of(&self, block: u32) -> Option<&AtomicU32> {
-        let (mut part, mut at) = (self, block as usize);
-        while at >= part.sums.len() {
-            at -= part.sums.len();
-            part = part.more.get()?;
-        }
-        part.sums.get(at)
-    }
-
-    /// Makes room for those of as many as `blocks` blocks, all of which are 0.
-    fn grow(&self, blocks: usize) {
-        let (mut part, mut before) = (self, self.sums.len());
-        while let Some(more) = part.more.get() {
-            part = more;
-            before += part.sums.len();
-        }
-        if blocks > before {
-            let more = Box::new(Self::new(vec![0; blocks - before]));
-            part.more.set(more).expect("one thread at a time has a store grow");
-        }
-    }
+fn part(sums: Vec<u32>) -> Vec<AtomicU32> {
+    // In place: both have the same size.
+    sums.into_iter().map(AtomicU32::new).collect()
 }
 
 /// The short sums of all blocks. Whoever reads looks at them without waiting; only the medium changes them.
 #[derive(Debug)]
 pub(crate) struct Sums {
-    sums: Part,
+    /// Of the blocks that there were from the beginning, and of those that came each time that the store grew.
+    sums: Grown<Vec<AtomicU32>>,
     /// Blocks whose data is known to be damaged.
     damaged: Mutex<BTreeSet<u32>>,
 }
 
 impl Sums {
     pub(crate) fn new(sums: Vec<u32>, damaged: BTreeSet<u32>) -> Self {
-        Self { sums: Part::new(sums), damaged: Mutex::new(damaged) }
+        Self { sums: Grown::new(part(sums)), damaged: Mutex::new(damaged) }
     }
 
     /// There may be as many as `blocks` blocks from here on.
     pub(crate) fn grow(&self, blocks: u32) {
-        self.sums.grow(blocks as usize);
+        let before: usize = self.sums.parts().map(Vec::len).sum();
+        if blocks as usize > before {
+            self.sums.add(part(vec![0; blocks as usize - before]));
+        }
+    }
+
+    fn of(&self, block: u32) -> Option<&AtomicU32> {
+        let mut at = block as usize;
+        for part in self.sums.parts() {
+            if let Some(sum) = part.get(at) {
+                return Some(sum);
+            }
+            at -= part.len();
+        }
+        None
     }
 
     /// The sum of `block`, 0 where there is none. It may be that of its next version already, which does
     /// no harm: what is read then does not match, and is read again.
     pub(crate) fn get(&self, block: u32) -> u32 {
-        self.sums.of(block).map_or(0, |sum| sum.load(Ordering::Relaxed))
+        self.of(block).map_or(0, |sum| sum.load(Ordering::Relaxed))
     }
 
     pub(crate) fn set(&self, block: u32, sum: u32) {
-        let place = self.sums.of(block).expect("there may be the block");
+        let place = self.of(block).expect("there may be the block");
         place.store(sum, Ordering::Relaxed);
     }
 

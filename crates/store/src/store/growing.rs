@@ -1,43 +1,11 @@
 //! A store that takes the room of a device that has become larger, while it is used.
 
-use std::sync::OnceLock;
-
 use super::{Store, lock};
 use crate::StoreError;
 use crate::device::Disk;
 use crate::format::Geometry;
 use crate::medium::Medium;
 use crate::seeded::{SeededFault, is_seeded};
-
-/// How a store is divided: as it was opened, and as it is since it has grown. Nobody waits to look at it.
-#[derive(Debug)]
-pub(super) struct Divided {
-    geometry: Geometry,
-    then: OnceLock<Box<Divided>>,
-}
-
-impl Divided {
-    pub(super) fn new(geometry: Geometry) -> Self {
-        Self { geometry, then: OnceLock::new() }
-    }
-
-    fn last(&self) -> &Self {
-        let mut divided = self;
-        while let Some(then) = divided.then.get() {
-            divided = then;
-        }
-        divided
-    }
-
-    pub(super) fn now(&self) -> &Geometry {
-        &self.last().geometry
-    }
-
-    fn change(&self, geometry: Geometry) {
-        let changed = self.last().then.set(Box::new(Self::new(geometry)));
-        changed.expect("one thread at a time has a store grow");
-    }
-}
 
 impl<D: Disk> Store<D> {
     /// Takes in all of a disk that has become larger: there is more room afterwards, and there are more block
@@ -68,7 +36,7 @@ impl<D: Disk> Store<D> {
         let mut front = lock(&self.front);
         front.plan_changes()?;
         front.engine.grow(&geometry);
-        self.divided.change(geometry);
+        self.divided.add(geometry);
         let wanted = self.room_ahead().0;
         front.pacing.iter_mut().for_each(|pacing| pacing.want(wanted));
         Ok(())
