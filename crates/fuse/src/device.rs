@@ -35,6 +35,21 @@ impl Device {
         }
     }
 
+    /// A request that waits already, or `None` if none does. Nobody else may receive meanwhile.
+    pub(crate) fn receive_at_hand(&self, buffer: &mut [u8]) -> Result<Option<usize>, Errno> {
+        io::ioctl_fionbio(&self.0, true)?;
+        let received = io::read(&self.0, buffer);
+        io::ioctl_fionbio(&self.0, false)?;
+        match received {
+            Ok(size) => Ok(Some(size)),
+            // The mount is over: whoever waits for the next request hears so.
+            Err(Errno::NOENT | Errno::INTR | Errno::AGAIN | Errno::NODEV | Errno::CONNABORTED) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// A reply in pieces, which are not copied.
     pub(crate) fn send_pieces(&self, unique: u64, pieces: &[IoSlice<'_>]) {
         let size = REPLY_HEADER + pieces.iter().map(|piece| piece.len()).sum::<usize>();

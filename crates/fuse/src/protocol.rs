@@ -6,6 +6,7 @@ mod fields;
 mod request;
 mod response;
 
+pub(crate) use request::asks_for_space;
 pub use request::{
     BadRequest, Dialect, Forget, Initialise, MINOR_MIN, Operation, REQUEST_HEADER, Request, parse,
 };

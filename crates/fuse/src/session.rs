@@ -50,6 +50,11 @@ const WANTED: u64 = capability::ASYNC_READ
 /// Without these nothing would be right: Linux 5.4 has them.
 const NEEDED: u64 = capability::NO_OPEN | capability::NO_OPENDIR | capability::MAX_PAGES;
 
+/// Requests that wait when the kernel asks for room and are answered first. It hands out eight others
+/// before a `FORGET` that waits (`fuse_dev_do_read`, Linux 6.18), and what was removed just before is only free when
+/// that is done.
+const OVERTAKEN_MAX: usize = 16;
+
 /// How requests are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
@@ -254,13 +259,26 @@ impl Session {
         file_system: &impl FileSystem,
     ) -> Result<(), SessionError> {
         let dialect = *shared.dialect.get().expect("the first request was answered");
-        loop {
-            let received = self.device.receive(worker.request.bytes_mut());
-            let Some(size) = received.map_err(SessionError::Receive)? else { return Ok(()) };
+        let answer = |worker: &mut Worker, size| {
             let destroyed = worker.answer(size, dialect, &self.device, file_system);
             if destroyed.is_some() {
                 *shared.destroyed.lock().unwrap_or_else(PoisonError::into_inner) = destroyed;
             }
+        };
+        loop {
+            let received = self.device.receive(worker.request.bytes_mut());
+            let Some(size) = received.map_err(SessionError::Receive)? else { return Ok(()) };
+            if self.options.threads == 1
+                && let Some(asked) = protocol::asks_for_space(&worker.request.bytes()[..size])
+            {
+                for _ in 0..OVERTAKEN_MAX {
+                    let received = self.device.receive_at_hand(worker.request.bytes_mut());
+                    let Some(size) = received.map_err(SessionError::Receive)? else { break };
+                    answer(worker, size);
+                }
+                worker.request.bytes_mut()[..asked.len()].copy_from_slice(&asked);
+            }
+            answer(worker, size);
         }
     }
 }

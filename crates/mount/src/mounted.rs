@@ -420,6 +420,9 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
     }
 
     fn space(&self, _: &Caller, _: u64) -> Result<Space, Errno> {
+        // Who removes a file and then asks is to see what it held, as if removing had waited for it. What
+        // fails here is met again by who works behind.
+        while self.file_system.work().unwrap_or(false) {}
         let space = self.file_system.space();
         Ok(Space {
             block_size: space.block_bytes,

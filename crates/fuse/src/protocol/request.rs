@@ -219,6 +219,13 @@ pub fn parse(message: &[u8], dialect: Dialect) -> Result<Request<'_>, BadRequest
     }
 }
 
+/// The whole of a request that asks how much room there is, if `message` is one.
+pub(crate) fn asks_for_space(message: &[u8]) -> Option<[u8; REQUEST_HEADER]> {
+    let whole = message.try_into().ok()?;
+    let request = parse(message, Dialect::default()).ok()?;
+    matches!(request.operation, Operation::Space).then_some(whole)
+}
+
 fn operation(number: u32, inode: u64, body: &[u8], dialect: Dialect) -> Option<Operation<'_>> {
     let mut body = Fields::new(body);
     let fields = &mut body;

@@ -109,7 +109,10 @@ impl Wanted {
             "nodiscard" => self.collector.discards = false,
             "allow_other" => self.allow_other = true,
             "private" => self.allow_other = false,
-            "threads" => self.session.threads = number()?.max(1) as usize,
+            "threads" => match number()? {
+                0 => return Err(CommandError::input(format!("-o {word}: at least one answers"))),
+                threads => self.session.threads = threads as usize,
+            },
             "regroup" => self.observe_bytes = Some(OBSERVE_BYTES),
             "noregroup" => self.observe_bytes = None,
             "observe_mib" => self.observe_bytes = Some(number()? << 20),
